@@ -107,7 +107,7 @@ func TestContainers(t *testing.T) {
 	for _, scenario := range []struct {
 		name string
 		run  func(h hosted, t *testing.T, cli clitest.CLI)
-	}{{"lifecycle", hosted.lifecycle}, {"contract", hosted.contract}} {
+	}{{"lifecycle", hosted.lifecycle}, {"contract", hosted.contract}, {"drill", hosted.drill}} {
 		t.Run(scenario.name, func(t *testing.T) { scenario.run(h, t, clitest.Any(t)) })
 
 		if t.Failed() {

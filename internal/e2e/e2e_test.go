@@ -26,6 +26,8 @@ var scenarios = []struct {
 	{"rotation", site.rotation},
 	{"secretless", site.secretless},
 	{"operations", site.operations},
+	{"day two", site.dayTwo},
+	{"wipes", site.wipes},
 	{"addon", site.addon},
 	{"upgrade", site.upgrade},
 	{"upgrade killed", site.upgradeKilled},
@@ -86,6 +88,11 @@ func TestAccSimulated_metal(t *testing.T) {
 func TestAccSimulated_operations(t *testing.T) {
 	testenv.BeforeRelease(t, "TestOperationResource_followsItsTriggers", "TestActions_onACluster")
 	simulate(t, "", site.operations)
+}
+
+func TestAccSimulated_dayTwo(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccVolumes_killed", "TestHooks_killedAtEveryCall")
+	simulate(t, realParts(t), site.dayTwo)
 }
 
 func TestAccSimulated_restore(t *testing.T) {

@@ -20,6 +20,7 @@ type site struct {
 	talosAfter               string // the version after an upgrade
 	talosFailing             string // a version whose boot fails; empty when there is no such build
 	disk                     string
+	userDisk                 string // a second disk of the first worker; empty when there is none
 	image                    string // of pods that wait forever; empty when the machines run no pods
 	patches                  []string
 	cannot                   []string
@@ -43,6 +44,7 @@ func siteFromEnvironment(t *testing.T) site {
 		talosAfter:       setting("TALOSOP_E2E_TALOS_AFTER", "v1.13.2"),
 		talosFailing:     setting("TALOSOP_E2E_TALOS_FAILING", ""),
 		disk:             setting("TALOSOP_E2E_DISK", "/dev/sda"),
+		userDisk:         setting("TALOSOP_E2E_USER_DISK", ""),
 		image:            setting("TALOSOP_E2E_IMAGE", "registry.k8s.io/pause:3.10.1"),
 		cannot:           addresses("TALOSOP_E2E_CANNOT"),
 		boot:             10 * time.Minute,
