@@ -148,6 +148,12 @@ func mayVote(have Snapshot, s step.MachineState) bool {
 	return s.MemberID != "" || s.EtcdService == step.ServiceRunning || notAsked
 }
 
+// leavesByItself is true for a member whose etcd can take it out of etcd. One that does not run cannot. On a machine
+// whose EPHEMERAL is broken there is no such service.
+func leavesByItself(have Snapshot, s step.MachineState) bool {
+	return !s.EtcdDown() && mayVote(have, s)
+}
+
 // removalInHand names the control plane whose removal is in progress.
 func removalInHand(want Spec, have Snapshot, p Policy) string {
 	for _, m := range want.removed(step.ControlPlane) {
@@ -178,8 +184,7 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 		return
 	}
 
-	// An etcd that does not run cannot leave by itself. On a machine whose EPHEMERAL is broken there is no such service.
-	if s := have.Machines[m.Name]; s.EtcdDown() || s.EtcdService == "" && !mayVote(have, s) {
+	if !leavesByItself(have, have.Machines[m.Name]) {
 		planExpulsion(want, have, m, member, d)
 
 		return

@@ -18,7 +18,7 @@ func (d *Decision) TakeOutOfEtcd(want Spec, have Snapshot, m Machine, p Policy) 
 		d.hold(m.Name, "is not wiped: its etcd runs, but its member is unknown")
 	case !ok:
 		return true
-	case !mayVote(have, s): // without EPHEMERAL, Talos does not even have a service of etcd
+	case !leavesByItself(have, s):
 		planExpulsion(want, have, m, member, d)
 	case staysInEtcd(want, have, m, member.ID) != "":
 		d.hold(m.Name, "stays in etcd for now: %s", staysInEtcd(want, have, m, member.ID))

@@ -191,7 +191,16 @@ func TestPlan_wipesNoMemberOfEtcd(t *testing.T) {
 		t.Errorf("a broken one: %v, %s", steps, held)
 	}
 
+	change(have, "cp-1", func(s *step.MachineState) { s.MemberID, s.EtcdService = member.ID, step.ServiceFailed })
+
+	if steps, held := decide(t, want, have, wiped); len(steps) != 1 ||
+		!strings.HasPrefix(steps[0], "remove etcd member "+member.ID+" of cp-1 through cp-") {
+		t.Errorf("one whose etcd failed: %v, %s", steps, held)
+	}
+
 	have.Etcd.Members = slices.DeleteFunc(have.Etcd.Members, func(m etcdstate.Member) bool { return m.ID == member.ID })
+
+	change(have, "cp-1", func(s *step.MachineState) { s.MemberID = "" })
 
 	if steps, held := decide(t, want, have, wiped); len(steps) != 1 ||
 		!strings.HasPrefix(steps[0], "wipe EPHEMERAL of cp-1 and reboot it") {
