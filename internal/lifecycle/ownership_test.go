@@ -2,12 +2,14 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
@@ -108,5 +110,54 @@ func TestRemoval_ofTheLastWithoutTheLock(t *testing.T) {
 
 	if len(s.sim.CallsTo("Reset")) != 1 {
 		t.Error("the control plane was not reset")
+	}
+}
+
+// busyLock is a lock that another run holds, which does something once it is waited for.
+type busyLock struct {
+	unwritableLock
+
+	meanwhile func()
+}
+
+func (l busyLock) Acquire(ctx context.Context, waiting func(string)) (<-chan struct{}, func(), error) {
+	l.meanwhile()
+
+	return l.unwritableLock.Acquire(ctx, waiting)
+}
+
+// A control plane that waits for the lock of another removal is the last one after it. That it is the last one is the
+// only cause of the refusal.
+func TestRemoval_refusedWhileItWaitsForTheLock(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 2, 0, sim.Options{})
+	s.converge()
+
+	removal := func(of, other int) cluster.Spec {
+		want := s.want
+		want.Bootstrapped, want.Protected, want.Ending = true, true, true
+		want.Removed, want.OtherControlPlanes = want.Machines[of:of+1], want.Machines[other:other+1]
+		want.Machines = nil
+
+		return want
+	}
+
+	runner := s.runner()
+	runner.Lock = busyLock{meanwhile: func() {
+		if _, err := s.runner().Remove(bounded(t), removal(1, 0)); err != nil {
+			t.Error(err)
+		}
+	}}
+
+	_, err := runner.Remove(bounded(t), removal(0, 1))
+
+	var stopped *lifecycle.IncompleteError
+	if !errors.As(err, &stopped) || !errors.As(err, new(*lifecycle.RefusedError)) {
+		t.Fatal(err)
+	}
+
+	if len(stopped.Holds) > 0 {
+		t.Errorf("it waited for %v", stopped.Holds)
 	}
 }

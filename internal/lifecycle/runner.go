@@ -318,7 +318,12 @@ func (r *Runner) giveUp(
 
 	// What the run waited for when a step failed for good is not why it ended.
 	if !errors.As(cause, new(*StepError)) {
-		holds = slices.Concat(decision.Holds, work.checks.holds(), work.hooks.holds(), work.gate.holds(), holds)
+		waits := slices.Concat(decision.Holds, work.checks.holds(), work.hooks.holds())
+		if !errors.As(cause, new(*RefusedError)) { // a refused run would not go on with the lock
+			waits = append(waits, work.gate.holds()...)
+		}
+
+		holds = append(waits, holds...)
 	}
 
 	holds = append(holds, begun...)
