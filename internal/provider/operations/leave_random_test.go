@@ -36,6 +36,8 @@ const (
 	machineLeaveOne = "talosop_machine_leave"
 	// longest is how long one operation may take: far more than it needs, so that one that waits forever says why.
 	longest = "4m"
+	// patient is the time between two observations: up to eight runs observe at once, and more often only costs time.
+	patient = 500 * time.Millisecond
 )
 
 // order is how an apply orders VMs and the cluster on them.
@@ -71,6 +73,7 @@ type vmWorld struct {
 func (w *vmWorld) process() tfprotov6.ProviderServer {
 	m := tftest.QuickProviderData()
 	m.Policy.RegisterTimeout, m.Policy.ResetTimeout = 2*time.Second, 30*time.Second
+	m.Interval, m.Talos.Timeouts.Poll = patient, patient
 
 	server, err := providerserver.NewProtocol6WithError(tftest.NewQuickProvider(m))()
 	tftest.Must(w.t, err)
