@@ -189,6 +189,35 @@ func TestWipe_userDisksAndVolumes(t *testing.T) {
 	s.schedulable()
 }
 
+// A healthy machine whose wipe fails returns as it was. That is an error, and the next machine is left alone.
+func TestWipe_failed(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 2, sim.Options{})
+	s.withUserVolumes()
+	s.sim.Machine("w-1").FailWipe()
+
+	result, err := s.operates(wiping([]string{wipe.Ephemeral, "u-data"}, nil), "w-1", "w-2")
+
+	var refused *lifecycle.RefusedError
+	if !errors.As(err, &refused) || refused.Refusals[0].Machine != "w-1" ||
+		!strings.Contains(err.Error(), "the wipe of EPHEMERAL, u-data failed") {
+		t.Errorf("%v, after %q", err, texts(result.Done))
+	}
+
+	if sent := s.order("Reset"); !slices.Equal(sent, []string{"w-1"}) {
+		t.Errorf("%v were reset", sent)
+	}
+
+	s.holds("w-1", "/dev/sdb", "EPHEMERAL", "r-blocks", "u-data")
+
+	if _, err := s.operates(wiping([]string{wipe.Ephemeral, "u-data"}, nil), "w-1"); err != nil {
+		t.Error(err)
+	}
+
+	s.holds("w-1", "/dev/sdb", "r-blocks")
+}
+
 // What cannot be wiped is refused before any machine is touched.
 func TestWipe_refusals(t *testing.T) {
 	t.Parallel()

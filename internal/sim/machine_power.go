@@ -133,6 +133,9 @@ func (m *Machine) BreakEphemeral() {
 	m.PowerOn()
 }
 
+// FailWipe lets the next wipe of partitions fail, as on a disk with errors: Talos reboots and has wiped nothing.
+func (m *Machine) FailWipe() { m.World.Update(func() { m.Disk.WipeFails = true }) }
+
 // Move gives the machine another free address of the site's network, the next one when addr is not set, as a new
 // DHCP lease would. It cuts the power meanwhile: the new address holds from the next boot on, and a machine that
 // was on boots at once. UUID, disk and node stay. A real machine takes a new lease without a reboot. The rest is

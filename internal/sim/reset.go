@@ -220,6 +220,10 @@ func (b *boot) wipeSystemDisk(r *machined.SequenceRun, labels []string) error {
 			return err
 		}
 
+		if err := b.m.TakeWipeFailure(); err != nil {
+			return err
+		}
+
 		b.m.WipePartitions(labels, task == "resetSystemDisk")
 
 		return nil

@@ -229,6 +229,8 @@ type Machine struct {
 	nodeName string
 	// wanted is the last request for the machine.
 	wanted cluster.Machine
+	// wiped is the last wipe of volumes that this run requested.
+	wiped  wipeMark
 	parsed parsedConfig
 }
 

@@ -31,7 +31,7 @@ import (
 // SystemInformation and the id of the boot are two more unless [Options].TrustNodeNames is set. Version,
 // ExtensionStatus and the id of the boot are asked once in a connection. One that is on its way costs up to five more:
 // its node's name, the services, the event log in two calls, and the content of etcd's data directory; one whose etcd
-// failed, the services once or twice again.
+// failed, the services once or twice again. One whose volumes this run wiped costs two more.
 func (m *Machine) Observe(ctx context.Context) step.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
@@ -176,6 +176,7 @@ func (m *Machine) observeMember(ctx context.Context, s *session) (step.MachineSt
 	calls.Go(func() error { return m.version(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeUUID(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeBoot(callCtx, s, &out) })
+	calls.Go(func() error { return m.observeWipe(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeMeta(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeSecureBoot(callCtx, s, &out) })
 	calls.Go(func() error { return m.observeLink(callCtx, s, &out) })

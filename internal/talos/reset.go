@@ -102,7 +102,7 @@ func (m *Machine) partitionsToWipe(
 		}
 
 		for _, volume := range wipe.OwnVolumes {
-			if slices.Contains(partitions, volume) {
+			if _, own := partitions[volume]; own {
 				volumes = append(volumes, volume)
 			}
 		}
@@ -121,28 +121,28 @@ func specsOf(volumes []string) []*machineapi.ResetPartitionSpec {
 	return specs
 }
 
-// volumePartitions lists the volumes that are partitions.
-func (s *session) volumePartitions(ctx context.Context) ([]string, error) {
+// volumePartitions are the UUIDs of the partitions by their volumes.
+func (s *session) volumePartitions(ctx context.Context) (map[string]string, error) {
 	items, err := list[*block.VolumeStatus](ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", block.VolumeStatusType, err)
 	}
 
-	var names []string
+	partitions := map[string]string{}
 
 	for item := range items.All() {
 		if item.TypedSpec().Type == block.VolumeTypePartition {
-			names = append(names, item.Metadata().ID())
+			partitions[item.Metadata().ID()] = item.TypedSpec().PartitionUUID
 		}
 	}
 
-	return names, nil
+	return partitions, nil
 }
 
 // WipeVolumes wipes volumes and user disks of a member, and reboots it with its configuration. It compares the
 // hardware UUID first, and returns when the machine went down. Destructive.
 //
-// When a wipe fails, Talos reboots without it: a machine whose data is broken then does not get ready. On locks, see
+// When a wipe fails, Talos reboots without it: the observations after that name the volumes in Unwiped. On locks, see
 // [Machine.Reset].
 func (m *Machine) WipeVolumes(ctx context.Context, selected wipe.Selection, uuid string) error {
 	return doing(m.wipeVolumes(ctx, selected, usableUUID(uuid)), "wipe %s of %s", selected, m.address)
@@ -163,10 +163,12 @@ func (m *Machine) wipeVolumes(ctx context.Context, selected wipe.Selection, uuid
 		return wait.Permanent(fmt.Errorf("%w: a container has no partitions and no disks", ErrUnsupported))
 	}
 
-	boot, err := bounded(ctx, m, s.bootID)
+	mark, err := bounded(ctx, m, func(ctx context.Context) (wipeMark, error) { return s.markWipe(ctx, selected) })
 	if err != nil {
 		return err
 	}
+
+	m.keepWipe(mark)
 
 	request := &machineapi.ResetRequest{Reboot: true, SystemPartitionsToWipe: specsOf(selected.Volumes()),
 		UserDisksToWipe: selected.Disks()}
@@ -178,7 +180,7 @@ func (m *Machine) wipeVolumes(ctx context.Context, selected wipe.Selection, uuid
 		return err
 	}
 
-	return m.settle(ctx, m.leftIdle(boot))
+	return m.settle(ctx, m.leftIdle(mark.boot))
 }
 
 func (m *Machine) sendReset(ctx context.Context, s *session, request *machineapi.ResetRequest) error {

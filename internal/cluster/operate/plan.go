@@ -38,6 +38,8 @@ func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Orde
 		switch {
 		case s.Busy != "":
 			hold(&d, m, s.Busy)
+		case s.Operated && s.Unwiped != "":
+			d.Refusals = append(d.Refusals, unwiped(m, s))
 		case s.Operated && reason == "":
 			continue
 		case s.Operated:
@@ -53,6 +55,14 @@ func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Orde
 	}
 
 	return d
+}
+
+// unwiped ends an order whose wipe failed on a machine.
+func unwiped(m cluster.Machine, s step.MachineState) step.Refusal {
+	return step.Refusal{Machine: m.Name,
+		Reason: "the wipe of " + s.Unwiped + " failed: Talos rebooted, and the partitions are the same as before",
+		Remedy: "See the log of the reset on the console of the machine, or where its logs are sent. Repair or replace a " +
+			"disk with errors"}
 }
 
 // next does the operation on a machine, unless that has to wait.

@@ -3,9 +3,11 @@ package machined
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 
+	"github.com/google/uuid"
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
@@ -46,6 +48,10 @@ type Storage struct {
 	Own map[string]bool
 	// Broken: the file system of EPHEMERAL is damaged, so that it is never mounted until it is wiped.
 	Broken bool
+	// WipeFails: the next wipe of partitions fails.
+	WipeFails bool
+	// wipes is how often each volume was wiped, by its name.
+	wipes map[string]int
 	// written are the volumes and disks with data of a test, by volume or path.
 	written map[string]bool
 	// meta is the values on META; no other partition's wipe touches them.
@@ -125,6 +131,12 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 		for _, label := range labels {
 			delete(d.written, label)
 
+			if d.wipes == nil {
+				d.wipes = map[string]int{}
+			}
+
+			d.wipes[label]++
+
 			switch label {
 			case "STATE":
 				d.Config, d.NodeID = nil, ""
@@ -166,6 +178,29 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 	}
 
 	m.RemoveFile(snapshot)
+}
+
+// PartitionUUID is that of a volume: a wipe drops its partition, and the next boot makes another one (Talos 1.12 to 1.14,
+// partition/wipe.go, Wipe; go-blockdevice, AllocatePartition).
+func (m *Hardware) PartitionUUID(volume string) string {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %s %d", m.uuid, volume, m.Disk.wipes[volume])).String()
+}
+
+// TakeWipeFailure is the failure of a wipe, once, or nil.
+func (m *Hardware) TakeWipeFailure() error {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	if !m.Disk.WipeFails {
+		return nil
+	}
+
+	m.Disk.WipeFails = false
+
+	return errors.New("failed wiping partition: error locking block device: timeout")
 }
 
 // EphemeralBroken reports whether EPHEMERAL cannot be mounted.

@@ -168,6 +168,7 @@ func (b *Boot) publishSystemDisk(disk string) {
 			r.TypedSpec().Phase = block.VolumePhaseReady
 			r.TypedSpec().Location = fmt.Sprintf("%s%d", disk, 4+i)
 			r.TypedSpec().ParentLocation, r.TypedSpec().Type = disk, block.VolumeTypePartition
+			r.TypedSpec().PartitionUUID = b.PartitionUUID(label)
 
 			if label == "EPHEMERAL" && b.EphemeralBroken() {
 				r.TypedSpec().Phase = block.VolumePhaseFailed
@@ -186,7 +187,7 @@ func (b *Boot) publishSystemDisk(disk string) {
 
 			if b.Disk.Own[label] {
 				r.TypedSpec().Location, r.TypedSpec().ParentLocation = fmt.Sprintf("%s%d", disk, 7+i), disk
-				r.TypedSpec().Type = block.VolumeTypePartition
+				r.TypedSpec().Type, r.TypedSpec().PartitionUUID = block.VolumeTypePartition, b.PartitionUUID(label)
 			} else {
 				r.TypedSpec().Type, r.TypedSpec().ParentID = block.VolumeTypeDirectory, "EPHEMERAL"
 			}
@@ -227,6 +228,7 @@ func (b *Boot) publishUserVolumes(disk string) {
 		Modify(b, block.NewVolumeStatus(block.NamespaceName, id), func(r *block.VolumeStatus) {
 			r.TypedSpec().Phase, r.TypedSpec().Type = block.VolumePhaseReady, block.VolumeTypePartition
 			r.TypedSpec().Location, r.TypedSpec().ParentLocation = fmt.Sprintf("%s%d", disk, 11+i), disk
+			r.TypedSpec().PartitionUUID = b.PartitionUUID(id)
 		})
 	}
 }
