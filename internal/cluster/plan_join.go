@@ -37,8 +37,7 @@ func planJoins(want Spec, have Snapshot, p Policy, d *Decision) {
 	}
 }
 
-// planJoin configures a machine. A control plane that returns without its data, or as other hardware, first loses its
-// former member: etcd counts that one as down, and adds no member while one is down (etcd 3.6, mayAddMember).
+// planJoin configures a machine.
 func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *Decision) {
 	if reason := notReturned(want, have, m); reason != "" && !m.Platform().Identified {
 		d.hold(m.Name, "%s", reason)
@@ -52,16 +51,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 		return
 	}
 
-	if member, ok := formerMember(want, have, m); ok && m.Role == step.ControlPlane {
-		planExpulsion(want, have, m, member, d)
-
-		return
-	}
-
-	// Kubernetes sees another machine too: without its own hostname its node gets a new name.
-	if node, ok := formerNode(want, have, m); ok {
-		d.step(step.DeleteNode{Machine: m.Name, Node: node.Name})
-
+	if planFormer(want, have, m, d) {
 		return
 	}
 
@@ -71,15 +61,7 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 		return
 	}
 
-	if waits := have.Machines[m.Name].TalosVersion; m.Platform().Installed && versions.Older(waits, m.LeastTalos+".0-0") {
-		d.refuse(m.Name, "it runs Talos "+waits+", but its configuration has documents that need Talos "+
-			m.LeastTalos+" or later", "Boot it from a medium of Talos "+m.LeastTalos+
-			", or create the cluster with an older version_contract")
-
-		return
-	}
-
-	if refuseJoin(want, have, m, d) {
+	if refuseOlderTalos(have, m, d) || refuseJoin(want, have, m, d) {
 		return
 	}
 
@@ -102,6 +84,38 @@ func planJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan, d *De
 		Installer: m.Installer, Kubernetes: joinsWith(want, have),
 		Keys: keys.next(m),
 	})
+}
+
+// planFormer removes what a machine left that returns without its data, or as other hardware, and reports whether there
+// is anything. etcd counts a former member as down, and adds no member while one is down (etcd 3.6, mayAddMember).
+func planFormer(want Spec, have Snapshot, m Machine, d *Decision) bool {
+	if member, ok := formerMember(want, have, m); ok && m.Role == step.ControlPlane {
+		planExpulsion(want, have, m, member, d)
+
+		return true
+	}
+
+	// Kubernetes sees another machine too: without its own hostname its node gets a new name.
+	node, ok := formerNode(want, have, m)
+	if ok {
+		d.step(step.DeleteNode{Machine: m.Name, Node: node.Name})
+	}
+
+	return ok
+}
+
+// refuseOlderTalos refuses a join with documents that the Talos of the machine does not have.
+func refuseOlderTalos(have Snapshot, m Machine, d *Decision) (refused bool) {
+	waits := have.Machines[m.Name].TalosVersion
+	if !m.Platform().Installed || !versions.Older(waits, m.LeastTalos+".0-0") {
+		return false
+	}
+
+	d.refuse(m.Name, "it runs Talos "+waits+", but its configuration has documents that need Talos "+
+		m.LeastTalos+" or later", "Boot it from a medium of Talos "+m.LeastTalos+
+		", or create the cluster with an older version_contract")
+
+	return true
 }
 
 // waitsToJoin says why a machine that could join waits; empty where it joins now.
