@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
 	"github.com/talosop/terraform-provider-talosop/internal/hook/execute"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
@@ -58,35 +59,45 @@ func openSession(
 		return nil, err
 	}
 
-	replacement := m.Ledger().Replacement(p.Identity(bundle), runName(p), p.Addresses())
-	follow := m.Follow(ctx, p.Settings.Name, p.Object, runName(p))
+	s := &session{want: want, Set: p, mark: bundle.Mark(), recordKeys: bundle.RecordKeys(),
+		follow:      m.Follow(ctx, p.Settings.Name, p.Object, runName(p)),
+		replacement: m.Ledger().Replacement(p.Identity(bundle), runName(p), p.Addresses()), Close: c.Close}
+	s.runner = s.newRunner(m, bundle, files.Configs, m.FleetFor(c), c.API)
+	s.platform = platformOf(s, c.Route)
+
+	return s, nil
+}
+
+// newRunner makes the runner of the session, without I/O.
+func (s *session) newRunner(
+	m *providerdata.ProviderData, bundle *pki.Bundle, configs map[string][]byte, fleet lifecycle.Fleet,
+	api *kubernetes.Client,
+) *lifecycle.Runner {
+	p, shared := s.Set, m.Ledger()
+
 	runner := &lifecycle.Runner{
-		Fleet: m.FleetFor(c), Kubernetes: c.API, Configs: files.Configs, Images: machineconfig.WithImages,
+		Fleet: fleet, Kubernetes: api, Configs: configs, Images: machineconfig.WithImages,
 		Keys: func(config, active []byte, keys rotation.Keys) ([]byte, error) {
 			return machineconfig.WithKeys(config, active, keys, bundle.Keyring())
 		},
 		Policy: p.Policy(m.Policy), Interval: m.Interval,
-		Claimed:  m.Ledger().ClaimedByOthers(p),
-		HasLeft:  m.Ledger().HasLeft(p.Secrets),
-		Founding: m.Ledger().Founding(p.Identity(bundle)), Rejoining: replacement.Others,
-		Peers: m.Ledger().Peers(p.Identity(bundle)), Observed: follow.Observed,
+		Claimed:  shared.ClaimedByOthers(p),
+		HasLeft:  shared.HasLeft(p.Secrets),
+		Founding: shared.Founding(p.Identity(bundle)), Rejoining: s.replacement.Others,
+		Peers: shared.Peers(p.Identity(bundle)), Observed: s.follow.Observed,
 	}
 
 	runner.Events = func(e lifecycle.Event) {
 		if p.Replaced {
-			replacement.Begun(e)
+			s.replacement.Begun(e)
 		}
 
-		follow.Tell(e)
+		s.follow.Tell(e)
 	}
 
-	putChanges(runner, m, p, c.API, lockOf(p, bundle, c.API))
+	putChanges(runner, m, p, api, lockOf(p, bundle, api))
 
-	s := &session{runner: runner, want: want, Set: p, mark: bundle.Mark(),
-		recordKeys: bundle.RecordKeys(), follow: follow, replacement: replacement, Close: c.Close}
-	s.platform = platformOf(s, c.Route)
-
-	return s, nil
+	return runner
 }
 
 // putChanges puts the lock and the settings for changes of running machines into a runner.
