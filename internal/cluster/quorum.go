@@ -51,12 +51,18 @@ func ownerOf(want Spec, have Snapshot, member etcdstate.Member) (string, step.Ma
 	}
 
 	for _, m := range want.OtherControlPlanes {
-		if found, ok := have.MemberOf(m); ok && found.ID == member.ID {
+		if found, ok := have.MemberOf(m); ok && found.ID == member.ID && !isSuccessor(have, m, member) {
 			return m.Name, have.Machines[m.Name]
 		}
 	}
 
 	return PeerName(member), have.Peers[member.ID]
+}
+
+// isSuccessor is true for a member with the node name of another control plane that does not answer, and with a peer
+// address elsewhere: that machine may have left, and another one joined under its name. Its own address is asked then.
+func isSuccessor(have Snapshot, m Machine, member etcdstate.Member) bool {
+	return have.Machines[m.Name].Access != step.Member && len(member.PeerURLs) > 0 && !hasPeerAt(member, m.Address)
 }
 
 // Unowned lists the members whose machines are outside the spec.
