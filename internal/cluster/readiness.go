@@ -17,6 +17,8 @@ func NotReady(want Spec, have Snapshot, m Machine) string {
 	switch {
 	case s.Access == step.Gone:
 		return "has no pod"
+	case s.Access == step.Unreachable:
+		return "does not respond"
 	case s.Access != step.Member:
 		return "is not a member of the cluster yet"
 	}
