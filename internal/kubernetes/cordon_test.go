@@ -153,7 +153,7 @@ func TestCordon_saysSinceWhenAndForWhom(t *testing.T) {
 	}
 }
 
-// What is noted of a configuration that waits for the next boot ends with the boot.
+// What is noted of a configuration that waits for the next boot ends with the boot. A reset is noted with its time.
 func TestNoteStaged_endsWithTheBoot(t *testing.T) {
 	t.Parallel()
 
@@ -199,6 +199,13 @@ func TestNoteStaged_endsWithTheBoot(t *testing.T) {
 
 	if nodes.Of(&node).Staged {
 		t.Error("the note was not taken off")
+	}
+
+	began := time.Now().Truncate(time.Second)
+	check(t, client.NoteReset(t.Context(), "a"))
+
+	if at := nodes.Of(&node).ResetAt; at.Before(began) {
+		t.Errorf("the reset is noted at %s", at)
 	}
 }
 

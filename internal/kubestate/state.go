@@ -36,6 +36,8 @@ type Node struct {
 	// TalosVersion is empty where the node runs another operating system.
 	KubeletVersion, TalosVersion string
 	BootID                       string
+	// ResetAt is when talosop last began to wipe volumes of the machine, which stayed in the cluster; zero for never.
+	ResetAt time.Time
 	// Staged is true where the node reports a configuration for the next boot of its machine.
 	Staged bool
 	// Keys are those that the node reports for its machine; zero where it reports none.

@@ -60,6 +60,13 @@ func (r *Runner) operate(ctx context.Context, o stepRun, s step.Operate) error {
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.Rollback(ctx, o.on.UUID) })
 	case operation.Reset:
 		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error {
+			// First the record: a run that is killed after the wipe still counts.
+			if s.Evacuation.Node != "" {
+				if err := r.Kubernetes.NoteReset(ctx, s.Evacuation.Node); err != nil {
+					return err
+				}
+			}
+
 			return machine.WipeVolumes(ctx, s.Wipe, o.on.UUID)
 		})
 	case operation.Defragment:

@@ -150,6 +150,8 @@ type Kubernetes interface {
 	Own(ctx context.Context, node, owner string) error
 	// NoteStaged records on a node whether its machine has a configuration for its next boot. Safe to repeat.
 	NoteStaged(ctx context.Context, node string, waits bool) error
+	// NoteReset records on a node that its machine is reset now. Safe to repeat.
+	NoteReset(ctx context.Context, node string) error
 	// Drain evicts the pods of a node, as kubectl drain does, and waits until their volumes are detached. If any are left
 	// after the policy's time, the error names them and the PodDisruptionBudgets that block them. It is permanent, unless
 	// the policy says to continue. report receives what it waits for and what it leaves. Safe to repeat.

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
@@ -13,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 	"github.com/talosop/terraform-provider-talosop/internal/wipe"
@@ -94,6 +98,28 @@ func TestWipe_repairsAWorker(t *testing.T) {
 
 	if again := s.converge(); len(again.Done) > 0 {
 		t.Errorf("the next run did %v", again.Done)
+	}
+}
+
+// A reset is recorded on the node before the machine is wiped: a run that ends in between counts as one.
+func TestWipe_isRecordedFirst(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	s.create()
+
+	began := time.Now().Truncate(time.Second)
+	w := s.sim.Machine("w-1")
+	w.SetFault(fault.Fault{Method: "Reset", Count: -1, Code: codes.InvalidArgument, Message: "not now"})
+
+	if _, err := s.operates(ofEphemeral, "w-1"); err == nil {
+		t.Fatal("it was reset")
+	}
+
+	for _, n := range s.runner().Observe(bounded(t), s.want).Kubernetes.Nodes {
+		if reset := !n.ResetAt.IsZero(); reset != (n.Name == w.Hostname()) || reset && n.ResetAt.Before(began) {
+			t.Errorf("the reset of %s is recorded at %s", n.Name, n.ResetAt)
+		}
 	}
 }
 

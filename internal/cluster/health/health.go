@@ -27,6 +27,8 @@ type Cluster struct {
 	Machines []Machine
 	// Unmanaged are the nodes among them without a resource, by name; nil when Kubernetes does not answer.
 	Unmanaged []kubestate.Node
+	// Nodes are all of them, by name; nil when Kubernetes does not answer.
+	Nodes []kubestate.Node
 	// Staged names the nodes whose machines have a configuration for their next boot, as recorded by the last apply; nil
 	// when Kubernetes does not answer.
 	Staged []string
@@ -77,7 +79,7 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 	planes := planesOf(want, have)
 	h := Cluster{Etcd: OfEtcd(want, have), Reached: have.Kubernetes.Reachable,
 		Certificates: certificatesOf(planes, have, expiry), Unmanaged: cluster.Unmanaged(want, have),
-		Staged: stagedOn(have.Kubernetes)}
+		Nodes: have.Kubernetes.Nodes, Staged: stagedOn(have.Kubernetes)}
 
 	h.Conditions = append(h.Conditions, talosAPIReachable(planes), controlPlanesReady(planes))
 	h.Conditions = append(h.Conditions, h.Etcd.Conditions...)

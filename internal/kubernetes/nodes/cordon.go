@@ -27,6 +27,9 @@ const (
 	// stagedMark is the annotation on nodes whose machines have a configuration for their next boot. Its value is the id
 	// of the boot in which it was stored: it means nothing in a later one.
 	stagedMark = "talosop.dev/staged-in-boot"
+	// resetMark is the annotation on nodes whose machines talosop reset and that stayed in the cluster. Its value is the
+	// time of the last reset.
+	resetMark = "talosop.dev/reset"
 )
 
 func marked(node *corev1.Node) bool {
@@ -110,6 +113,19 @@ func (n *Nodes) NoteStaged(ctx context.Context, name string, waits bool) error {
 	})
 	if err != nil {
 		return fmt.Errorf("update the staged-configuration annotation of node %s: %w", name, api.WithoutURL(err))
+	}
+
+	return nil
+}
+
+// NoteReset notes on a node that its machine is reset now. The note stays, so that another run knows of the reset even
+// if this one is killed.
+func (n *Nodes) NoteReset(ctx context.Context, name string) error {
+	now := time.Now().UTC().Format(time.RFC3339)
+
+	err := n.changeNode(ctx, name, func(*corev1.Node) *nodePatch { return annotate(resetMark, &now, nil) })
+	if err != nil {
+		return fmt.Errorf("update the reset annotation of node %s: %w", name, api.WithoutURL(err))
 	}
 
 	return nil

@@ -95,6 +95,7 @@ func Of(node *corev1.Node) kubestate.Node {
 	}
 
 	out.CordonedAt, out.CordonedBy = markOf(node)
+	out.ResetAt, _ = time.Parse(time.RFC3339, node.Annotations[resetMark]) // zero without the mark
 
 	for _, a := range node.Status.Addresses {
 		out.Addresses = append(out.Addresses, a.Address)

@@ -55,6 +55,10 @@ func TestClusterHealth_silentClusterIsAResult(t *testing.T) {
 					t.Errorf("healthy is %s", attributes["healthy"])
 				}
 
+				if nodes, is := attributes["nodes"]; is && !nodes.IsNull() {
+					t.Errorf("nodes are %s", nodes)
+				}
+
 				delete(attributes, "cluster")
 
 				for _, secret := range tftest.SecretsIn(tftest.Bundle()) {

@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -28,6 +27,7 @@ type clusterHealthModel struct {
 	Summary       types.String   `tfsdk:"summary"`
 	Conditions    types.List     `tfsdk:"conditions"`
 	Certificates  types.List     `tfsdk:"certificates"`
+	Nodes         types.Map      `tfsdk:"nodes"`
 	Unmanaged     types.Map      `tfsdk:"unmanaged"`
 	Staged        types.List     `tfsdk:"staged"`
 	Markdown      types.String   `tfsdk:"markdown"`
@@ -50,6 +50,7 @@ func clusterHealthAttributes() map[string]schema.Attribute {
 	attributes["conditions"] = tf.ComputedObjectList("All conditions, always in the same order.",
 		conditionAttributes())
 	attributes["certificates"] = certificatesAttribute()
+	attributes["nodes"] = nodesAttribute()
 	attributes["unmanaged"] = unmanaged.Described("Nodes without a talosop resource, by name: nodes of autoscalers " +
 		"and instance groups ([guide](../guides/autoscaling)), and nodes that a resource has not marked yet. They count " +
 		"in every condition. Null if the Kubernetes API does not answer.")
@@ -88,19 +89,15 @@ func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 
 	conditions := make([]attr.Value, len(health.Conditions))
 	for i, c := range health.Conditions {
-		since := timetypes.NewRFC3339Null()
-		if !c.Since.IsZero() {
-			since = timetypes.NewRFC3339TimeValue(c.Since.UTC())
-		}
-
 		conditions[i] = types.ObjectValueMust(conditionType.AttrTypes, map[string]attr.Value{
 			"name": types.StringValue(c.Name), "status": types.StringValue(string(c.Status)),
-			"reason": types.StringValue(c.Reason), "last_change": since,
+			"reason": types.StringValue(c.Reason), "last_change": timeOrNull(c.Since),
 		})
 	}
 
 	m.Conditions = types.ListValueMust(conditionType, conditions)
 	m.Certificates = certificatesOf(health.Certificates)
+	m.Nodes = nodesOf(health.Nodes)
 	m.Unmanaged = unmanaged.Of(health.Unmanaged)
 
 	m.Staged = types.ListNull(types.StringType)
