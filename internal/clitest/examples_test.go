@@ -29,10 +29,10 @@ var otherProviders = []string{
 }
 
 // applied are examples that tests of internal/provider apply on every change, which shows more: TestAccExamples_appliedTogether,
-// TestAccExamples_testsOfTheModule, TestAccExamples_restoreDrill, TestAccExamples_rehearsal.
+// TestAccExamples_testsOfTheModule, TestAccExamples_restoreDrill, TestAccExamples_rehearsal, TestAccExamples_repair.
 var applied = []string{
 	"modules/cluster", "stacks/air-gapped", "stacks/backup", "stacks/ha", "stacks/machines", "stacks/rehearsal",
-	"stacks/restore-drill", "stacks/vms", "stacks/vms/stand-in",
+	"stacks/repair", "stacks/restore-drill", "stacks/vms", "stacks/vms/stand-in",
 }
 
 // passphrase is for the example that encrypts its state: OpenTofu asks for it in an init already.
