@@ -25,7 +25,7 @@ func nodeAttributes() map[string]schema.Attribute {
 		"ready":       tf.ComputedBool("Whether the node is Ready in Kubernetes."),
 		"schedulable": tf.ComputedBool("Whether the node takes new pods: neither talosop nor another client cordoned it."),
 		"last_change": tf.ComputedTime("When the Ready condition of the node last changed, by the record of Kubernetes " +
-			"(RFC 3339, UTC). For a node that is not Ready, it was not Ready since then, or for longer."),
+			"(RFC 3339, UTC). A change from `False` to `Unknown` counts, so the node may be not Ready for longer."),
 		"reset_at": tf.ComputedTime("When `talosop_machine_reset` last began to wipe the machine (RFC 3339, UTC); null for " +
 			"never. The annotation `talosop.dev/reset` of the node records it, also for a run that was killed."),
 	}
