@@ -40,6 +40,7 @@ var notOurs = strings.Fields(`
 	terraform_data terraform_remote_state
 	firewall_ids mock_outputs preserve_client_ip user_data
 	download_url machine_token user_1 user_3 uuid_override
+	ignored_conditions most_at_once most_in_a_day talosop_repair_exit_code talosop_repair_last_run_timestamp_seconds
 	https_proxy through_control_plane
 	apply_config node_textfile_mtime_seconds rpo_seconds rto_seconds
 	disable_crd_hooks disable_webhooks force_update helm_release recreate_pods render_subchart_notes

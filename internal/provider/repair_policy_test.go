@@ -59,13 +59,13 @@ func newRepairPlan() *repairPlan {
 }
 
 func (p *repairPlan) node(name, attribute string, value any) {
-	p.nodes[name].(map[string]any)[attribute] = value //nolint:forcetypeassert // made by nodeInPlan
+	p.nodes[name].(map[string]any)[attribute] = value
 }
 
 // set changes a value in the change of a resource, and keeps the one before.
 func (p *repairPlan) set(at int, attribute string, value any) {
-	change := p.changes[at].(map[string]any)["change"].(map[string]any) //nolint:forcetypeassert // made by changeInPlan
-	change["after"].(map[string]any)[attribute] = value                 //nolint:forcetypeassert // made by changeInPlan
+	change := p.changes[at].(map[string]any)["change"].(map[string]any)
+	change["after"].(map[string]any)[attribute] = value
 }
 
 func (p *repairPlan) json() map[string]any {
