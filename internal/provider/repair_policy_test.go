@@ -51,10 +51,12 @@ func newRepairPlan() *repairPlan {
 		nodes: map[string]any{"cp-1": nodeInPlan("controlplane", true, tooLate), "w-1": nodeInPlan("worker", false, tooLate),
 			"w-2": nodeInPlan("worker", true, tooLate)},
 		unmanaged: map[string]any{},
-		conditions: []any{map[string]string{"name": "EtcdQuorum", "status": "True"},
+		conditions: []any{map[string]string{"name": "EtcdQuorum", "status": "True", "reason": "3 of 3"},
 			map[string]string{"name": "NodesReady", "status": "False", "reason": "w-1"}},
-		changes: []any{resetInPlan("create", "w-1"), waits, changeInPlan("talosop_secrets", []string{"no-op"}, nil, nil, "")},
-		more:    map[string]any{},
+		changes: []any{resetInPlan("create", "w-1"), waits, changeInPlan("talosop_secrets", []string{"no-op"}, nil, nil, ""),
+			map[string]any{"address": "data.talosop_etcd_members.this", "mode": "data", "type": "talosop_etcd_members",
+				"change": map[string]any{"actions": []string{"read"}}}},
+		more: map[string]any{},
 	}
 }
 
@@ -71,6 +73,7 @@ func (p *repairPlan) set(at int, attribute string, value any) {
 func (p *repairPlan) json() map[string]any {
 	p.more["timestamp"], p.more["resource_changes"] = noon, p.changes
 	p.more["prior_state"] = map[string]any{"values": map[string]any{"root_module": map[string]any{"resources": []any{
+		map[string]any{"address": "data.talosop_cluster_health.other", "values": map[string]any{"nodes": map[string]any{}}},
 		map[string]any{"address": "data.talosop_cluster_health.this[0]", "values": map[string]any{"nodes": p.nodes,
 			"unmanaged": p.unmanaged, "conditions": p.conditions}}}}}}
 
@@ -101,6 +104,8 @@ func repairPlans() []struct {
 		{"too early", "nothing", "not long enough", young},
 		{"too early, with another change", "nothing", "",
 			func(p *repairPlan) { young(p); other("talosop_addon", "update")(p) }},
+		{"too early, without a wait", "nothing", "not long enough",
+			func(p *repairPlan) { young(p); p.changes = p.changes[:1] }},
 		{"nothing is broken", "nothing", "", func(p *repairPlan) { p.node("w-1", "ready", true); p.changes = nil }},
 		{"a change of a person", "nothing", "", func(p *repairPlan) { p.changes = nil; other("talosop_addon", "create")(p) }},
 		{"an update of a trigger", "apply", "", func(p *repairPlan) { p.changes[0] = resetInPlan("update", "w-1") }},
@@ -110,6 +115,8 @@ func repairPlans() []struct {
 			func(p *repairPlan) { p.changes = []any{record} }},
 		{"an old record and another change", "nothing", "",
 			func(p *repairPlan) { p.changes = []any{record}; other("talosop_addon", "update")(p) }},
+		{"an old record, and Kubernetes is silent", "stop", "does not list the nodes",
+			func(p *repairPlan) { p.changes, p.nodes = []any{record}, nil }},
 		{"Kubernetes is silent", "stop", "does not list the nodes", func(p *repairPlan) { p.nodes = nil }},
 		{"a condition is false", "stop", "EtcdQuorum is False: 1 of 3", func(p *repairPlan) {
 			p.conditions[0] = map[string]string{"name": "EtcdQuorum", "status": "False", "reason": "1 of 3"}
@@ -121,6 +128,11 @@ func repairPlans() []struct {
 			func(p *repairPlan) { p.node("cp-1", "ready", false) }},
 		{"a control plane would be reset", "stop", "cp-1 is no worker of the cluster that is not Ready",
 			func(p *repairPlan) { p.changes = append(p.changes, resetInPlan("create", "cp-1")) }},
+		{"a broken control plane would be reset", "stop", "cp-1 is no worker of the cluster that is not Ready",
+			func(p *repairPlan) {
+				p.node("cp-1", "ready", false)
+				p.changes = append(p.changes, resetInPlan("create", "cp-1"))
+			}},
 		{"a Ready worker would be reset", "stop", "w-2 is no worker of the cluster that is not Ready",
 			func(p *repairPlan) { p.changes = append(p.changes, resetInPlan("create", "w-2")) }},
 		{"an unmanaged node would be reset", "stop", "w-1 is no worker of the cluster",
@@ -157,6 +169,9 @@ func repairPlans() []struct {
 			func(p *repairPlan) { p.set(1, "impact", nil) }},
 		{"a create", "stop", "the plan also changes talosop_addon.this (create)", other("talosop_addon", "create")},
 		{"a destroy", "stop", "the plan also changes talosop_worker.this (delete)", other("talosop_worker", "delete")},
+		{"a replacement with the same arguments", "stop", "(delete, create)", func(p *repairPlan) {
+			p.changes[1].(map[string]any)["change"].(map[string]any)["actions"] = []string{"delete", "create"}
+		}},
 		{"a replacement", "stop", "(delete, create)", other("talosop_cluster", "delete", "create")},
 		{"another volume", "stop", `talosop_machine_reset.repair["w-1"] wipes more than EPHEMERAL`,
 			func(p *repairPlan) { p.set(0, "wipe", []string{"EPHEMERAL", "u-data"}) }},
