@@ -76,6 +76,13 @@ func TestConvertPatches_listsWhatHasNoEffect(t *testing.T) {
 		strings.TrimSpace(converted.Patches[1]) != "" {
 		t.Errorf("removed %v of %q", removed, converted.Patches)
 	}
+
+	// Talos accepts these on workers, and only control planes apply them.
+	converted, err = ConvertPatches([]string{"cluster: {inlineManifests: [{name: a, contents: b}]}"}, Worker, "v1.13",
+		DocumentsContract)
+	if removed := converted.Removed; err != nil || len(removed) != 1 || removed[0].Path != "cluster.inlineManifests" {
+		t.Errorf("removed %v of %q: %v", removed, converted.Patches, err)
+	}
 }
 
 // What patches say together decides, not each of them.

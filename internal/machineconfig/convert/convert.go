@@ -14,6 +14,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"go.yaml.in/yaml/v4"
 
@@ -273,7 +274,7 @@ func (c *Converter) mistake(path []string, why string) {
 }
 
 // OfControlPlanes reports whether a part has an effect on control planes alone: its document, or that of a section
-// around it, is of those that Talos refuses on workers.
+// around it, is of those that Talos refuses or ignores on workers.
 func OfControlPlanes(f places.Fact) bool {
 	return slices.ContainsFunc(places.All(), func(around places.Fact) bool {
 		return controlPlaneKinds()[around.Document.Kind] && len(around.Main.Path) > 0 &&
@@ -281,7 +282,8 @@ func OfControlPlanes(f places.Fact) bool {
 	})
 }
 
-// controlPlaneKinds are the kinds of documents that Talos refuses on workers (machinery 1.14, container/validate.go).
+// controlPlaneKinds are the kinds of documents that Talos refuses on workers (machinery 1.14, container/validate.go), and
+// the one that it accepts there and applies on control planes alone (Talos 1.14, controllers/k8s/control_plane.go).
 var controlPlaneKinds = sync.OnceValue(func() map[string]bool {
 	kinds := map[string]bool{}
 
@@ -292,7 +294,8 @@ var controlPlaneKinds = sync.OnceValue(func() map[string]bool {
 			continue // the main document
 		}
 
-		_, kinds[kind] = loaded.Documents()[0].(container.ControlplaneOnlyConfig)
+		_, refused := loaded.Documents()[0].(container.ControlplaneOnlyConfig)
+		kinds[kind] = refused || kind == k8s.KubeInlineManifestConfig
 	}
 
 	return kinds
