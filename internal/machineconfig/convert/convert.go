@@ -282,8 +282,8 @@ func OfControlPlanes(f places.Fact) bool {
 	})
 }
 
-// controlPlaneKinds are the kinds of documents that Talos refuses on workers (machinery 1.14, container/validate.go), and
-// the one that it accepts there and applies on control planes alone (Talos 1.14, controllers/k8s/control_plane.go).
+// controlPlaneKinds are the kinds of documents that Talos refuses on workers (machinery 1.14, container/validate.go),
+// and the one that it accepts there and applies on control planes alone (Talos 1.14, controllers/k8s/control_plane.go).
 var controlPlaneKinds = sync.OnceValue(func() map[string]bool {
 	kinds := map[string]bool{}
 
