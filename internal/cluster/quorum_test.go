@@ -17,7 +17,8 @@ func TestUnowned_successorUnderTheSameName(t *testing.T) {
 	successor := etcdstate.Member{ID: "b", Name: "cp-2", PeerURLs: []string{"https://10.0.0.8:2380"}}
 
 	for access, unowned := range map[step.Access]int{step.Unreachable: 1, step.Maintenance: 1, step.Member: 0} {
-		want := cluster.Spec{OtherControlPlanes: []cluster.Machine{cluster.MachineAt("10.0.0.2", step.ControlPlane, "10.0.0.2")}}
+		left := cluster.MachineAt("10.0.0.2", step.ControlPlane, "10.0.0.2")
+		want := cluster.Spec{OtherControlPlanes: []cluster.Machine{left}}
 		have := cluster.Snapshot{Etcd: etcdstate.State{Known: true, Members: []etcdstate.Member{successor}},
 			Machines: map[string]step.MachineState{"10.0.0.2": {Access: access, NodeName: "cp-2"}}}
 

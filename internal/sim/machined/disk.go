@@ -180,8 +180,8 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 	m.RemoveFile(snapshot)
 }
 
-// PartitionUUID is that of a volume: a wipe drops its partition, and the next boot makes another one (Talos 1.12 to 1.14,
-// partition/wipe.go, Wipe; go-blockdevice, AllocatePartition).
+// PartitionUUID is that of a volume: a wipe drops its partition, and the next boot makes another one (Talos 1.12 to
+// 1.14, partition/wipe.go, Wipe; go-blockdevice, AllocatePartition).
 func (m *Hardware) PartitionUUID(volume string) string {
 	m.World.Lock()
 	defer m.World.Unlock()
