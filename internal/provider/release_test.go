@@ -87,11 +87,10 @@ func TestRelease_statesAreRead(t *testing.T) {
 		}
 	}
 
-	// The others need a Kubernetes API, which the machines of this state do not have. A talosop_machine_leave would take a
-	// machine out of its cluster with the destroy.
+	// The others need a Kubernetes API, which the machines of this state do not have.
 	for name := range tftest.Schemas(t).ResourceSchemas {
 		if !read[name] && !strings.HasPrefix(name, "talosop_addon") && name != "talosop_etcd_backup_schedule" &&
-			name != "talosop_unmanaged_workers" && name != "talosop_machine_leave" && !slices.Contains(operationNames, name) {
+			name != "talosop_unmanaged_workers" && !slices.Contains(operationNames, name) {
 			t.Errorf("no state has a %s: put it into %s/main.tf", name, releases)
 		}
 	}

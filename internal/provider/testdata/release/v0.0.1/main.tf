@@ -88,6 +88,17 @@ resource "talosop_machine_reboot" "this" {
   depends_on = [talosop_machine.this]
 }
 
+resource "talosop_machine_leave" "this" {
+  cluster  = talosop_control_plane.this.cluster
+  machine  = "@w-1@"
+  uuid     = "@uuid:w-1@"
+  triggers = { vm = "1" }
+  drain    = { timeout = "5m" }
+  timeouts = { delete = "1h" }
+
+  depends_on = [talosop_worker.this]
+}
+
 # These end before the next release: the plan of it has ones of its own in their place.
 resource "talosop_kubeconfig_file" "this" {
   cluster      = talosop_control_plane.this.cluster
