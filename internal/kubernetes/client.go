@@ -34,7 +34,7 @@ func of(c *api.Client, err error) (*Client, error) {
 	n, o := nodes.New(c), objects.New(c)
 	d := diagnose.New(c, o)
 
-	return &Client{c, n, o, d, upgrade.New(c, n, d)}, nil
+	return &Client{c, n, o, d, upgrade.New(c, n, o, d)}, nil
 }
 
 // Lock is the right to disrupt machines of the cluster, see [lock.New].

@@ -1,9 +1,15 @@
 package diagnose
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // weight orders the problems of pods: what is nearest to a cause comes last.
@@ -49,6 +55,36 @@ func Worst(pods []corev1.Pod) (*corev1.Pod, string) {
 	pod, problem := worst(pods)
 
 	return pod, problem.text
+}
+
+// UnreadyPods are the pods of all namespaces that have a problem, with its reason.
+func (d *Diagnosis) UnreadyPods(ctx context.Context) ([]NotReady, error) {
+	list, err := d.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", api.WithoutURL(err))
+	}
+
+	var found []NotReady
+
+	for i := range list.Items {
+		pod := &list.Items[i]
+
+		problem := problemOf(pod)
+		if problem.weight == fine {
+			continue
+		}
+
+		mask, err := d.maskOf(ctx, pod)
+		if err != nil {
+			return found, err
+		}
+
+		found = append(found, NotReady{
+			Object: objects.Reference{APIVersion: "v1", Kind: podKind, Namespace: pod.Namespace, Name: pod.Name},
+			Reason: lastLines(mask(problem.text))})
+	}
+
+	return found, nil
 }
 
 // problemOf returns the problem of a pod.

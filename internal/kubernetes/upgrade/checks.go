@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/go-kubernetes/kubernetes/upgrade"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -25,15 +27,13 @@ const (
 	checkedAtOnce = 32
 )
 
-// UpgradeChecks finds what an upgrade of Kubernetes would run into. hops are the steps of
-// one minor version that it takes, each from one version to another; controlPlanes and
-// workers name the machines, and of returns the resources of Talos on one of them. It changes
-// nothing.
+// UpgradeChecks finds what an upgrade of Kubernetes would run into. hops are the steps of one minor version that it
+// takes, each from one version to another; without any, only what blocks every change is found. controlPlanes and
+// workers name the machines, and of returns the resources of Talos on one of them. It changes nothing.
 //
-// Each source is asked for itself: a machine, the objects of removed APIs, and each API
-// server for deprecated APIs that were requested since it started. The error joins those of
-// the sources that could not be asked, and says nothing about the obstacles beside it, which
-// the others found.
+// Each source is asked for itself: a machine, the objects of removed APIs, each API server for deprecated APIs that
+// were requested since it started, and the kinds of objects that block changes. The error joins those of the sources
+// that could not be asked, and says nothing about the obstacles beside it, which the others found.
 func (u *Upgrade) UpgradeChecks(
 	ctx context.Context, hops [][2]string, controlPlanes, workers []string,
 	of func(ctx context.Context, node string) (state.State, error),
@@ -45,19 +45,27 @@ func (u *Upgrade) UpgradeChecks(
 
 	s := &search{limit: make(chan struct{}, checkedAtOnce)}
 
-	for _, node := range controlPlanes {
-		s.start(func() (Obstacles, error) { return settingsOf(ctx, steps, node, true, of) })
+	for _, source := range u.standing() {
+		s.start(func() (Obstacles, error) { return u.bounded(ctx, source) })
 	}
 
-	for _, node := range workers {
-		s.start(func() (Obstacles, error) { return settingsOf(ctx, steps, node, false, of) })
-	}
+	if len(steps) > 0 {
+		for _, node := range controlPlanes {
+			s.start(func() (Obstacles, error) { return settingsOf(ctx, steps, node, true, of) })
+		}
 
-	s.start(func() (Obstacles, error) { return u.removedResources(ctx, steps) })
+		for _, node := range workers {
+			s.start(func() (Obstacles, error) { return settingsOf(ctx, steps, node, false, of) })
+		}
 
-	servers, err := u.apiServers(ctx)
-	for _, server := range servers {
-		s.start(func() (Obstacles, error) { return u.removedRequests(ctx, steps, server) })
+		s.start(func() (Obstacles, error) { return u.removedResources(ctx, steps) })
+
+		var servers []*api.Server
+
+		servers, err = u.apiServers(ctx)
+		for _, server := range servers {
+			s.start(func() (Obstacles, error) { return u.removedRequests(ctx, steps, server) })
+		}
 	}
 
 	_ = s.running.Wait() // each source has its own error
@@ -189,6 +197,10 @@ func settings(removed upgrade.ComponentRemovedItemsError, s step) Obstacles {
 	return found
 }
 
+// alsoRemoved are resources that a minor version removes, and that go-kubernetes 0.2.41 does not list (Kubernetes 1.36
+// has no k8s.io/api/scheduling/v1alpha1).
+var alsoRemoved = map[minor][]string{36: {"workloads.v1alpha1.scheduling.k8s.io"}}
+
 // removedResources lists objects of resources that are removed. go-kubernetes knows
 // which these are and counts the objects; their names are read here.
 func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles, error) {
@@ -222,33 +234,44 @@ func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles
 			continue
 		}
 
-		for resource, count := range removed.APIResources {
-			names, err := namesOf(ctx, objects, resource)
+		resources := slices.Collect(maps.Keys(removed.APIResources))
+
+		for _, resource := range append(resources, alsoRemoved[s.to]...) {
+			names, count, err := namesOf(ctx, objects, resource)
 			if err != nil {
 				errs = append(errs, err)
 			}
 
-			found.Resources = append(found.Resources,
-				RemovedResource{Resource: resource, Objects: names, Count: count, RemovedIn: s.to.String()})
+			if count = max(count, removed.APIResources[resource]); count > 0 {
+				found.Resources = append(found.Resources,
+					RemovedResource{Resource: resource, Objects: names, Count: count, RemovedIn: s.to.String()})
+			}
 		}
 	}
 
 	return found, errors.Join(errs...)
 }
 
-// namesOf names the first objects of a resource.
-func namesOf(ctx context.Context, objects dynamic.Interface, resource string) ([]string, error) {
+// namesOf names the first objects of a resource, and counts all. There are none of a resource that is not served.
+func namesOf(ctx context.Context, objects dynamic.Interface, resource string) (names []string, count int, err error) {
 	gvr, _ := schema.ParseResourceArg(resource)
 	if gvr == nil {
-		return nil, fmt.Errorf("list %s: not a valid resource name", resource)
+		return nil, 0, fmt.Errorf("list %s: not a valid resource name", resource)
 	}
 
 	list, err := objects.Resource(*gvr).List(ctx, metav1.ListOptions{Limit: namedObjects})
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", resource, api.WithoutURL(err))
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, fmt.Errorf("list %s: %w", resource, api.WithoutURL(err))
 	}
 
-	var names []string
+	count = len(list.Items)
+	if more := list.GetRemainingItemCount(); more != nil {
+		count += int(*more)
+	}
 
 	for i := range list.Items {
 		name := list.Items[i].GetName()
@@ -259,7 +282,7 @@ func namesOf(ctx context.Context, objects dynamic.Interface, resource string) ([
 		names = append(names, name)
 	}
 
-	return names, nil
+	return names, count, nil
 }
 
 // apiServers are all API servers of the cluster, by their own addresses as far as known:

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Obstacles are what an upgrade of Kubernetes would run into. They stop no upgrade: whether
-// one matters is for the user to say.
+// Obstacles are what an upgrade of Kubernetes would run into. They stop no upgrade: the user decides
+// whether one matters.
 type Obstacles struct {
 	// Settings of components that the new version does not know any more. A component does
 	// not start with a flag like that.
@@ -17,6 +17,8 @@ type Obstacles struct {
 	Resources []RemovedResource
 	// Requests that clients made of an API that the new version does not serve any more.
 	Requests []RemovedRequest
+	// Problems are there with any version.
+	Problems []Problem
 }
 
 // RemovedSetting is a setting of a component that a version of Kubernetes removed.
@@ -69,17 +71,21 @@ type RemovedRequest struct {
 	RemovedIn                             string
 }
 
-// String is a line for a person.
-func (r RemovedRequest) String() string {
+func (r RemovedRequest) name() string {
 	name := strings.TrimSuffix(r.Resource+"."+r.Version+"."+r.Group, ".")
 	if r.Subresource != "" {
 		name += "/" + r.Subresource
 	}
 
-	return fmt.Sprintf("%s is removed in Kubernetes %s and was requested by a client", name, r.RemovedIn)
+	return name
 }
 
-// Lines are all obstacles, each a line for a person.
+// String is a line for a person.
+func (r RemovedRequest) String() string {
+	return fmt.Sprintf("%s is removed in Kubernetes %s and was requested by a client", r.name(), r.RemovedIn)
+}
+
+// Lines are what the new version removes, each a line for a person.
 func (o Obstacles) Lines() []string {
 	var lines []string
 
@@ -112,6 +118,7 @@ func (o *Obstacles) add(found Obstacles) {
 	}
 
 	o.Resources = append(o.Resources, found.Resources...)
+	o.Problems = append(o.Problems, found.Problems...)
 
 	for _, r := range found.Requests {
 		if !slices.Contains(o.Requests, r) {
@@ -124,6 +131,9 @@ func (o *Obstacles) sort() {
 	slices.SortFunc(o.Settings, compareSettings)
 	slices.SortFunc(o.Resources, func(a, b RemovedResource) int { return strings.Compare(a.Resource, b.Resource) })
 	slices.SortFunc(o.Requests, func(a, b RemovedRequest) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(o.Problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Code, b.Code), strings.Compare(a.String(), b.String()))
+	})
 }
 
 // compareSettings orders settings independently of the nodes.

@@ -96,7 +96,9 @@ func clientOf(given ...runtime.Object) (*Upgrade, *fake.Clientset) {
 	c := &api.Client{Interface: kube,
 		Options: api.Options{Call: 10 * time.Second, Attempt: 5 * time.Second, Await: 5 * time.Minute, Poll: time.Second}}
 
-	return New(c, nodes.New(c), diagnose.New(c, objects.New(c))), kube
+	o := objects.New(c)
+
+	return New(c, nodes.New(c), o, diagnose.New(c, o)), kube
 }
 
 // inTime lets a DaemonSet change with the time since the test began.

@@ -6,12 +6,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/diagnose"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/nodes"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
 )
 
 // Upgrade is what an upgrade of Kubernetes does in the API of one cluster. It is safe for concurrent use.
 type Upgrade struct {
 	api       *api.Client
 	nodes     *nodes.Nodes
+	objects   *objects.Objects
 	diagnosis *diagnose.Diagnosis
 
 	mu sync.Mutex
@@ -20,6 +22,6 @@ type Upgrade struct {
 }
 
 // New is for the cluster of a client; it does no I/O.
-func New(c *api.Client, n *nodes.Nodes, d *diagnose.Diagnosis) *Upgrade {
-	return &Upgrade{api: c, nodes: n, diagnosis: d}
+func New(c *api.Client, n *nodes.Nodes, o *objects.Objects, d *diagnose.Diagnosis) *Upgrade {
+	return &Upgrade{api: c, nodes: n, objects: o, diagnosis: d}
 }

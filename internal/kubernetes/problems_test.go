@@ -1,0 +1,188 @@
+package kubernetes_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
+)
+
+// expiredCertificate is a certificate that expired an hour ago.
+func expiredCertificate(t *testing.T) []byte {
+	t.Helper()
+
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hook"},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)}
+
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	check(t, err)
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// obstructing are objects that block or break any change, and beside each one of the same kind that does not.
+const obstructing = `
+apiVersion: v1
+kind: Service
+metadata: {name: asleep, namespace: default}
+spec: {ports: [{port: 443}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: awake, namespace: default}
+spec: {ports: [{port: 443}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: awake-1, namespace: default, labels: {kubernetes.io/service-name: awake}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.0.9], conditions: {ready: true}}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: never, namespace: default}
+spec: {minAvailable: 1, selector: {matchLabels: {app: never}}}
+status: {expectedPods: 1, desiredHealthy: 1, currentHealthy: 1, disruptionsAllowed: 0}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: once, namespace: default}
+spec: {minAvailable: 1, selector: {matchLabels: {app: once}}}
+status: {expectedPods: 2, desiredHealthy: 1, currentHealthy: 1, disruptionsAllowed: 0}
+---
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/tls
+metadata: {name: expired, namespace: default}
+data: {tls.crt: EXPIRED, tls.key: ""}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lossies.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: lossies, kind: Lossy}
+  versions:
+    - {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {
+        spec: {type: object, properties: {old: {type: string}, same: {type: string}}}}}}}
+    - {name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {
+        spec: {type: object, properties: {same: {type: string}}}}}}}
+status: {storedVersions: [v1, v2], acceptedNames: {plural: lossies, kind: Lossy}, conditions: []}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: unmoveds.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: unmoveds, kind: Unmoved}
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: gone, namespace: default}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+  - {name: gone.example.com, clientConfig: {caBundle: EXPIRED, service: {name: gone, namespace: default}}, RULES}
+  - {name: asleep.example.com, clientConfig: {service: {name: asleep, namespace: default}}, RULES}
+  - {name: awake.example.com, clientConfig: {service: {name: awake, namespace: default}}, RULES}
+  - {name: ignored.example.com, failurePolicy: Ignore, clientConfig: {service: {name: gone, namespace: default}}, RULES}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.stale.example.com}
+spec: {group: stale.example.com, version: v1, groupPriorityMinimum: 10, versionPriority: 10, insecureSkipTLSVerify: true,
+  service: {name: gone, namespace: default}}
+`
+
+// webhookRules are those of a webhook that is asked about objects which no test makes.
+const webhookRules = `sideEffects: None, admissionReviewVersions: [v1], rules: [{apiGroups: [none.example.com], ` +
+	`apiVersions: [v1], operations: [CREATE], resources: [nothings]}]`
+
+// make creates the objects of a YAML file, with their status.
+func (l *living) make(t *testing.T, file string) {
+	t.Helper()
+
+	client, err := dynamic.NewForConfig(l.config())
+	check(t, err)
+
+	for _, document := range strings.Split(file, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		check(t, yaml.Unmarshal([]byte(document), &object.Object))
+
+		kind := object.GroupVersionKind()
+		plural, _ := strings.CutSuffix(strings.ToLower(kind.Kind), "y")
+		gvr := kind.GroupVersion().WithResource(plural + "s")
+		resources := client.Resource(gvr).Namespace(object.GetNamespace())
+
+		_, err := resources.Create(t.Context(), object, metav1.CreateOptions{})
+		check(t, err)
+
+		if status, has := object.Object["status"]; has {
+			patch, err := json.Marshal(map[string]any{"status": status})
+			check(t, err)
+
+			_, err = resources.Patch(t.Context(), object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			check(t, err)
+		}
+	}
+}
+
+// A real API server has each problem once, and none is reported for what works.
+func TestUpgradeChecks_problemsOfAnyVersion(t *testing.T) {
+	t.Parallel()
+
+	l := newLiving(t, assets(t))
+	l.make(t, strings.NewReplacer("EXPIRED", base64.StdEncoding.EncodeToString(expiredCertificate(t)), "RULES",
+		webhookRules).Replace(obstructing))
+
+	found, err := l.client(t).UpgradeChecks(within(t, time.Minute), nil, nil, nil, nil)
+	check(t, err)
+
+	got := map[string]string{}
+	for _, p := range found.AllProblems() {
+		reason, _, _ := strings.Cut(p.Reason, " at ")
+		got[p.Code+" "+p.Object] = reason
+	}
+
+	guard := "ValidatingWebhookConfiguration guard, webhook "
+	want := map[string]string{
+		upgrade.WebhookCode + " " + guard + "gone.example.com":     "its Service default/gone does not exist",
+		upgrade.WebhookCode + " " + guard + "asleep.example.com":   "its Service default/asleep has no ready endpoint",
+		upgrade.CertificateCode + " " + guard + "gone.example.com": "its CA expired",
+		upgrade.CertificateCode + " Secret default/expired":        "its certificate expired",
+		upgrade.EvictionCode + " PodDisruptionBudget default/never": "it requires 1 healthy pods of 1, so none can be " +
+			"evicted",
+		upgrade.ConversionCode + " CustomResourceDefinition lossies.example.com": "objects may be stored as v1, and no " +
+			"webhook converts them to v2, which lacks spec.old",
+		upgrade.ConversionCode + " CustomResourceDefinition unmoveds.example.com": "its Service default/gone does not exist",
+		upgrade.AggregatedCode + " APIService v1.stale.example.com":               "its Service default/gone does not exist",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems differ (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,164 @@
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
+)
+
+// serviceName is a reference to a Service in a configuration of the API server.
+type serviceName struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// clientConfig is where the API server finds a webhook (Kubernetes 1.36, admissionregistration/v1 and
+// apiextensions/v1 WebhookClientConfig). A webhook with a URL has no Service.
+type clientConfig struct {
+	Service  *serviceName `json:"service"`
+	CABundle string       `json:"caBundle"`
+}
+
+// webhooks is a ValidatingWebhookConfiguration or a MutatingWebhookConfiguration.
+type webhooks struct {
+	metav1.ObjectMeta `json:"metadata"`
+
+	Webhooks []struct {
+		Name          string       `json:"name"`
+		FailurePolicy string       `json:"failurePolicy"`
+		ClientConfig  clientConfig `json:"clientConfig"`
+	} `json:"webhooks"`
+}
+
+// aggregated is an APIService.
+type aggregated struct {
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec clientConfig `json:"spec"`
+}
+
+// dependency is a Service that requests to the API server need.
+type dependency struct {
+	code, object string
+	clientConfig
+}
+
+// servicesBehind finds webhooks and aggregated APIs that the API server cannot call: their Service does not exist or
+// has no ready endpoint, or their CA has expired. Writes fail then, and so do the upgrade's.
+func (u *Upgrade) servicesBehind(ctx context.Context) ([]Problem, error) {
+	needed, err := u.dependencies(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	var problems []Problem
+
+	answers := map[serviceName]string{}
+
+	for _, d := range needed {
+		if expired := expiredBundle(d.CABundle, time.Now()); expired != "" {
+			problems = append(problems, Problem{CertificateCode, d.object, "its CA " + expired})
+		}
+
+		if d.Service == nil {
+			continue
+		}
+
+		reason, known := answers[*d.Service]
+		if !known {
+			if reason, err = u.unanswered(ctx, *d.Service); err != nil {
+				return problems, err
+			}
+
+			answers[*d.Service] = reason
+		}
+
+		if reason != "" {
+			problems = append(problems, Problem{d.code, d.object, reason})
+		}
+	}
+
+	return problems, nil
+}
+
+// dependencies are the webhooks whose failure makes requests fail, and the aggregated APIs.
+func (u *Upgrade) dependencies(ctx context.Context) ([]dependency, error) {
+	var all []dependency
+
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		found, err := every[webhooks](ctx, u, objects.Reference{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind}, "")
+		if err != nil {
+			return nil, err
+		}
+
+		for _, w := range found {
+			for _, hook := range w.Webhooks {
+				if cmp.Or(hook.FailurePolicy, "Fail") == "Fail" {
+					all = append(all, dependency{WebhookCode, kind + " " + w.Name + ", webhook " + hook.Name, hook.ClientConfig})
+				}
+			}
+		}
+	}
+
+	defined, err := u.definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, d := range defined {
+		if c := d.Spec.Conversion; c.Strategy == "Webhook" {
+			all = append(all, dependency{ConversionCode, d.object(), c.Webhook.ClientConfig})
+		}
+	}
+
+	apis, err := every[aggregated](ctx, u, objects.Reference{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, "")
+	for _, a := range apis {
+		if a.Spec.Service != nil {
+			all = append(all, dependency{AggregatedCode, "APIService " + a.Name, a.Spec})
+		}
+	}
+
+	return all, err
+}
+
+// unanswered is why nothing answers behind a Service; empty where an endpoint is ready.
+func (u *Upgrade) unanswered(ctx context.Context, s serviceName) (string, error) {
+	text := fmt.Sprintf("its Service %s/%s", s.Namespace, s.Name)
+
+	service, err := u.api.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return text + " does not exist", nil
+	case err != nil:
+		return "", fmt.Errorf("read Service %s/%s: %w", s.Namespace, s.Name, api.WithoutURL(err))
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
+		return "", nil
+	}
+
+	slices, err := u.api.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
+	if err != nil {
+		return "", fmt.Errorf("list the endpoints of Service %s/%s: %w", s.Namespace, s.Name, api.WithoutURL(err))
+	}
+
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			// Endpoints of unknown readiness count as ready (Kubernetes 1.36, discovery/v1 EndpointConditions).
+			if ready := endpoint.Conditions.Ready; ready == nil || *ready {
+				return "", nil
+			}
+		}
+	}
+
+	return text + " has no ready endpoint", nil
+}
