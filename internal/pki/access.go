@@ -77,8 +77,9 @@ var (
 	}
 	AskingOwners = Access{Operation: "Plan that removes machines: whose they are"}
 	Checking     = Access{
-		Operation: "Plan of an upgrade of Kubernetes: what it removes",
-		Talos:     []string{RoleAdmin},
+		Operation:  "Plan of an upgrade of Kubernetes: what obstructs it; `talosop_upgrade_checks`",
+		Talos:      []string{RoleAdmin},
+		Kubernetes: KubernetesAccess{Secrets: true},
 	}
 	Examining = Access{
 		Operation: "`talosop_cluster_health`, `talosop_etcd_members`",

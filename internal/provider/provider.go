@@ -148,7 +148,8 @@ func (p *talosopProvider) Resources(context.Context) []func() resource.Resource 
 
 func (p *talosopProvider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{machineinfo.NewDataSource, health.NewClusterHealthDataSource,
-		health.NewEtcdMembersDataSource, etcdbackup.NewDataSource, images.NewImageDataSource, images.NewBootDataSource,
+		health.NewEtcdMembersDataSource, health.NewUpgradeChecksDataSource,
+		etcdbackup.NewDataSource, images.NewImageDataSource, images.NewBootDataSource,
 		images.NewVersionsDataSource, configdata.NewDataSource}
 }
 

@@ -131,9 +131,7 @@ func (o *Obstacles) sort() {
 	slices.SortFunc(o.Settings, compareSettings)
 	slices.SortFunc(o.Resources, func(a, b RemovedResource) int { return strings.Compare(a.Resource, b.Resource) })
 	slices.SortFunc(o.Requests, func(a, b RemovedRequest) int { return strings.Compare(a.String(), b.String()) })
-	slices.SortFunc(o.Problems, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.Code, b.Code), strings.Compare(a.String(), b.String()))
-	})
+	slices.SortFunc(o.Problems, func(a, b Problem) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // compareSettings orders settings independently of the nodes.

@@ -15,16 +15,16 @@ import (
 
 // The codes of problems. Users compare them.
 const (
-	RemovedSettingCode   = "removed_setting"
-	RemovedResourceCode  = "removed_resource"
-	RemovedRequestCode   = "removed_request"
-	WebhookCode          = "webhook_unavailable"
-	ConversionCode       = "conversion_missing"
-	AggregatedCode       = "api_unavailable"
-	EvictionCode         = "eviction_blocked"
-	CertificateCode      = "certificate_expired"
-	ExtensionCode        = "extension_missing"
-	PodCode              = "pod_not_ready"
+	RemovedSettingCode  = "removed_setting"
+	RemovedResourceCode = "removed_resource"
+	RemovedRequestCode  = "removed_request"
+	WebhookCode         = "webhook_unavailable"
+	ConversionCode      = "conversion_missing"
+	AggregatedCode      = "api_unavailable"
+	EvictionCode        = "eviction_blocked"
+	CertificateCode     = "certificate_expired"
+	ExtensionCode       = "extension_missing"
+	PodCode             = "pod_not_ready"
 )
 
 // Problem is an object that blocks a change of the cluster, or that the change breaks.
@@ -54,6 +54,16 @@ func (o Obstacles) AllProblems() []Problem {
 	}
 
 	return append(all, o.Problems...)
+}
+
+// ProblemLines are the problems of any version, each a line for a person.
+func (o Obstacles) ProblemLines() []string {
+	var lines []string
+	for _, p := range o.Problems {
+		lines = append(lines, p.String())
+	}
+
+	return lines
 }
 
 // standing are the sources of problems that no version causes.

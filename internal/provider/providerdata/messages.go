@@ -130,6 +130,12 @@ var (
 		"The upgrade from {{.from}} to {{.to}} removes these:{{bullets .removed}}",
 		"The apply continues in any case. Before you apply, change them, or make sure that nothing needs them.")
 
+	upgradeObstructed = Messages.Warning("upgrade_obstructed",
+		"Objects of {{.cluster}} obstruct the Kubernetes upgrade",
+		"The upgrade to {{.to}} may fail or lose data because of:{{bullets .problems}}",
+		"The apply continues in any case. Correct these objects before you apply, or make sure that they do no harm. "+
+			"The data source `talosop_upgrade_checks` has the same list.")
+
 	kubeletsTooOld = Messages.Warning("kubelets_too_old",
 		"Kubelets of other resources are too old for cluster {{.cluster}}",
 		"kube-apiserver {{.version}} supports kubelets that are at most three minor versions older. "+

@@ -13,6 +13,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
@@ -33,8 +34,8 @@ type UpgradeObstacles struct {
 	Behind []kubestate.Node
 }
 
-// WarnOfRemovals asks a cluster for APIs in use that an upgrade of Kubernetes removes, and for nodes that would be
-// left behind. A source that does not answer in time is reported, and stops nothing.
+// WarnOfRemovals asks a cluster for APIs in use that an upgrade of Kubernetes removes, for nodes that would be left
+// behind, and for objects that block or break the upgrade. A source that does not answer in time is reported, and stops nothing.
 func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u machineset.UpgradeOf) finding.List {
 	if m.Removals == nil || len(u.Minors()) == 0 || len(u.Machines) == 0 {
 		return nil
@@ -54,7 +55,7 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 
 	// What concerns the whole cluster is reported once, with its control planes.
 	if !p.OwnsControlPlane() {
-		found.Resources, found.Requests, found.Behind = nil, nil, nil
+		found.Resources, found.Requests, found.Problems, found.Behind = nil, nil, nil, nil
 	}
 
 	var behind []string
@@ -70,6 +71,11 @@ func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u m
 	if removed := found.Lines(); len(removed) > 0 {
 		diags.Append(upgradeRemovesUsed.With(finding.Args{"cluster": nameOf(p), "from": u.Path.Lowest, "to": u.Path.To,
 			"removed": finding.Shortened(removed)}))
+	}
+
+	if lines := found.ProblemLines(); len(lines) > 0 {
+		diags.Append(upgradeObstructed.With(
+			finding.Args{"cluster": nameOf(p), "to": u.Path.To, "problems": finding.Shortened(lines)}))
 	}
 
 	return diags
@@ -91,20 +97,7 @@ func askForRemovals(
 
 	defer c.Close()
 
-	var controlPlanes, workers []string
-
-	for _, machine := range u.Machines {
-		if machine.Role == step.ControlPlane {
-			controlPlanes = append(controlPlanes, machine.Name)
-		} else {
-			workers = append(workers, machine.Name)
-		}
-	}
-
-	opened := &openedResources{fleet: c.Machines, Machines: u.Machines}
-	defer opened.Close()
-
-	removed, err := c.API.UpgradeChecks(ctx, u.Minors(), controlPlanes, workers, opened.of)
+	removed, err := c.UpgradeChecks(ctx, u.Machines, u.Minors(), u.Path.To.String())
 	found := UpgradeObstacles{Obstacles: removed}
 
 	if !p.OwnsControlPlane() {
@@ -120,6 +113,42 @@ func askForRemovals(
 
 	return found, err
 }
+
+// UpgradeChecks finds what an upgrade through minor versions of Kubernetes would run into, and charts that are not for
+// the last version. Without minor versions, it finds what blocks or breaks any change.
+func (c clients) UpgradeChecks(
+	ctx context.Context, machines []cluster.Machine, minors [][2]string, to string,
+) (upgrade.Obstacles, error) {
+	var controlPlanes, workers []string
+
+	for _, machine := range machines {
+		if machine.Role == step.ControlPlane {
+			controlPlanes = append(controlPlanes, machine.Name)
+		} else {
+			workers = append(workers, machine.Name)
+		}
+	}
+
+	opened := &openedResources{fleet: c.Machines, Machines: machines}
+	defer opened.Close()
+
+	found, err := c.API.UpgradeChecks(ctx, minors, controlPlanes, workers, opened.of)
+
+	if to != "" {
+		charts, unread := (&release.Cluster{API: c.API}).Unsuited(ctx, to)
+		err = errors.Join(err, unread)
+
+		for _, u := range charts {
+			found.Problems = append(found.Problems, upgrade.Problem{Code: ChartCode, Object: "Helm release " + u.String(),
+				Reason: fmt.Sprintf("chart %s %s is for Kubernetes %s", u.Chart, u.Version, u.Allowed)})
+		}
+	}
+
+	return found, err
+}
+
+// ChartCode is the code of a problem with the chart of an addon.
+const ChartCode = "chart_incompatible"
 
 // openedResources are the resources of machines during the requests.
 type openedResources struct {

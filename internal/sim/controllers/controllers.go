@@ -130,6 +130,6 @@ func (c *Controllers) publishKubelet() {
 		return
 	}
 
-	c.kubelet.Want(kubelet.Image(), version+kubeletSecrets(c.Config()))
+	c.kubelet.Want(kubelet.Image(), args, version+kubeletSecrets(c.Config()))
 	c.Spawn(c.kubelet.Apply)
 }

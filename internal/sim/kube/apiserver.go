@@ -158,14 +158,14 @@ func (k *realKube) writeServing() error {
 	})
 }
 
-// commonArgs are Talos's, as far as they mean something without kubelets. Two differ:
-// nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
+// commonArgs are Talos's, as far as they mean something without kubelets, and those of the first machine's
+// configuration that enable APIs. Two differ: nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
 // there is no address that may be published as an endpoint.
 func (k *realKube) commonArgs() []string {
 	config := k.site.Config
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
-	return []string{
+	args := []string{
 		"--advertise-address=" + k.site.Address.String(),
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
@@ -196,6 +196,14 @@ func (k *realKube) commonArgs() []string {
 		"--profiling=false",
 		"--v=0",
 	}
+
+	for _, name := range []string{"feature-gates", "runtime-config"} {
+		for _, value := range config.K8sAPIServerConfig().ExtraArgs()[name] {
+			args = append(args, "--"+name+"="+value)
+		}
+	}
+
+	return args
 }
 
 func texts[T fmt.Stringer](values []T) []string {

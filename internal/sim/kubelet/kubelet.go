@@ -198,7 +198,7 @@ func (kl *Kubelet) startKubelet(
 		return false
 	}
 
-	for kl.Broken("kubelet", imageTag(cfg.image)) {
+	for kl.Broken("kubelet", imageTag(cfg.image)) || unknownFlag(cfg.args) != "" {
 		kl.Services.Set("kubelet", machined.ServiceWaiting,
 			`Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1`)
 
@@ -373,6 +373,7 @@ func (kl *Kubelet) kubeletRuns() bool {
 // kubeletConfig is the start configuration of a kubelet.
 type kubeletConfig struct {
 	image   string
+	args    []string
 	version string // of the KubeletSpec resource
 }
 
@@ -386,11 +387,11 @@ func (kl *Kubelet) kubeletWanted() (kubeletConfig, <-chan struct{}) {
 	return kl.wanted, changed
 }
 
-// Want sets the kubelet's image and version from now on; a change restarts it.
-func (kl *Kubelet) Want(image, version string) {
+// Want sets the kubelet's image, arguments and version from now on; a change restarts it.
+func (kl *Kubelet) Want(image string, args []string, version string) {
 	kl.Mu.Lock()
 	changed := kl.wanted.version != version
-	kl.wanted = kubeletConfig{image: image, version: version}
+	kl.wanted = kubeletConfig{image: image, args: args, version: version}
 	kl.Mu.Unlock()
 
 	if changed {
