@@ -1,15 +1,8 @@
 package kubernetes_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -22,23 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
 )
-
-// expiredCertificate is a certificate that expired an hour ago.
-func expiredCertificate(t *testing.T) []byte {
-	t.Helper()
-
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hook"},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)}
-
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	check(t, err)
-
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
 
 // obstructing are objects that block or break any change, and beside each one of the same kind that does not.
 const obstructing = `
@@ -157,7 +135,7 @@ func TestUpgradeChecks_problemsOfAnyVersion(t *testing.T) {
 	t.Parallel()
 
 	l := newLiving(t, assets(t))
-	l.make(t, strings.NewReplacer("EXPIRED", base64.StdEncoding.EncodeToString(expiredCertificate(t)), "RULES",
+	l.make(t, strings.NewReplacer("EXPIRED", base64.StdEncoding.EncodeToString(kubetest.ExpiredCertificate(t)), "RULES",
 		webhookRules).Replace(obstructing))
 
 	found, err := l.client(t).UpgradeChecks(within(t, time.Minute), nil, nil, nil, nil)
@@ -172,7 +150,7 @@ func TestUpgradeChecks_problemsOfAnyVersion(t *testing.T) {
 	guard := "ValidatingWebhookConfiguration guard, webhook "
 	want := map[string]string{
 		upgrade.WebhookCode + " " + guard + "gone.example.com":     "its Service default/gone does not exist",
-		upgrade.WebhookCode + " " + guard + "asleep.example.com":   "its Service default/asleep has no ready endpoint",
+		upgrade.EndpointCode + " " + guard + "asleep.example.com":  "its Service default/asleep has no ready endpoint",
 		upgrade.CertificateCode + " " + guard + "gone.example.com": "its CA expired",
 		upgrade.CertificateCode + " Secret default/expired":        "its certificate expired",
 		upgrade.EvictionCode + " PodDisruptionBudget default/never": "it requires 1 healthy pods of 1, so none can be " +

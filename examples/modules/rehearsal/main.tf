@@ -1,5 +1,6 @@
-# A copy of a cluster in pods, from its newest snapshot, for a change to try out. Without `planned`, it has the versions that
-# the snapshot was taken with. With `planned`, the change is applied to it as to the cluster. It does not touch the cluster.
+# A copy of a cluster in pods, from its newest snapshot, for a change to try out. Without `change`, it has the versions that
+# the snapshot was taken with, and `problems` are what `planned` would run into. With `change`, `planned` is applied to it as
+# to the cluster. It does not touch the cluster.
 
 terraform {
   required_version = ">= 1.11"
@@ -27,7 +28,7 @@ locals {
   snapshot = one([for b in data.talosop_etcd_backups.this.backups : b if b.key == local.key])
 
   # Pods have neither the disks nor the links of the machines.
-  patches = provider::talosop::without_hardware(concat(var.config_patches, var.planned.config_patches))
+  patches = provider::talosop::without_hardware(concat(var.config_patches, var.change ? var.planned.config_patches : []))
 }
 
 resource "talosop_cluster" "this" {
@@ -35,12 +36,13 @@ resource "talosop_cluster" "this" {
   isolated               = true
   name                   = var.name
   secrets                = var.secrets
-  talos_version          = coalesce(var.planned.talos, local.snapshot.talos_version)
-  kubernetes_version     = coalesce(var.planned.kubernetes, local.snapshot.kubernetes_version)
+  talos_version          = coalesce(var.change ? var.planned.talos : null, local.snapshot.talos_version)
+  kubernetes_version     = coalesce(var.change ? var.planned.kubernetes : null, local.snapshot.kubernetes_version)
   cni                    = var.cni
   cluster_config_patches = local.patches.patches
   deletion_protection    = false
   health_checks          = var.health_checks
+  timeouts               = { create = var.timeout, update = var.timeout }
 
   host          = var.host
   control_plane = { replicas = var.control_planes }
@@ -71,7 +73,7 @@ resource "talosop_cluster" "this" {
 
 # The addons of the change, with the versions that it wants. Those of the snapshot are in the restored cluster already.
 resource "talosop_addon" "this" {
-  for_each = var.planned.addons
+  for_each = var.change ? var.planned.addons : {}
 
   cluster    = talosop_cluster.this.cluster
   name       = each.key
@@ -85,4 +87,12 @@ resource "talosop_addon" "this" {
 data "talosop_cluster_health" "this" {
   cluster    = talosop_cluster.this.cluster
   depends_on = [talosop_cluster.this, talosop_addon.this]
+}
+
+# Before the change, this lists what it removes and what blocks it. After it, it lists what is left.
+data "talosop_upgrade_checks" "this" {
+  cluster            = talosop_cluster.this.cluster
+  kubernetes_version = var.planned.kubernetes
+  extensions         = var.planned.extensions
+  depends_on         = [talosop_cluster.this, talosop_addon.this]
 }

@@ -19,3 +19,11 @@ output "conditions" {
     for c in data.talosop_cluster_health.this.conditions : c.name => c.reason if c.status != "True"
   }
 }
+
+output "problems" {
+  description = "What the change would run into, or what is left after it: code, object and reason of each."
+  value = [
+    for p in data.talosop_upgrade_checks.this.problems : p
+    if var.workers > 0 || !contains(["pod_not_ready", "service_not_ready"], p.code)
+  ]
+}

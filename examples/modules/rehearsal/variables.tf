@@ -45,11 +45,18 @@ variable "config_patches" {
   default     = []
 }
 
+variable "change" {
+  description = "Whether `planned` is applied. Restore first without it, then apply the change."
+  type        = bool
+  default     = false
+}
+
 variable "planned" {
-  description = "The change: new versions, patches and addons. Default: none, for the copy as it is."
+  description = "The change: new versions, system extensions of the new image, patches and addons. Default: none."
   type = object({
     talos          = optional(string)
     kubernetes     = optional(string)
+    extensions     = optional(list(string))
     config_patches = optional(list(string), [])
     addons = optional(map(object({
       namespace  = string
@@ -67,6 +74,12 @@ variable "health_checks" {
   description = "The health checks of the cluster, as in the argument of talosop_cluster."
   type        = any
   default     = null
+}
+
+variable "timeout" {
+  description = "How long the restore and the change may take, each."
+  type        = string
+  default     = "30m"
 }
 
 variable "host" {
@@ -88,7 +101,7 @@ variable "control_planes" {
 }
 
 variable "workers" {
-  description = "Number of workers. With workers, the workloads of the snapshot run, and act on the systems that they manage."
+  description = "Number of workers. With workers, the workloads of the snapshot run, and act on the systems that they manage. Without, `problems` has no pods."
   type        = number
   default     = 0
 }

@@ -49,8 +49,14 @@ variable "config_patches" {
   default     = []
 }
 
+variable "change" {
+  description = "Whether the change is applied. rehearse.sh restores first without it."
+  type        = bool
+  default     = false
+}
+
 variable "planned" {
-  description = "The change to rehearse: versions, patches and addons. Default: none, for the copy as it is."
+  description = "The change to rehearse: versions, system extensions, patches and addons."
   type        = any
   default     = {}
 }
@@ -73,6 +79,18 @@ variable "control_planes" {
   default     = 3
 }
 
+variable "workers" {
+  description = "Number of workers of the copy. With workers, the workloads of the snapshot run."
+  type        = number
+  default     = 0
+}
+
+variable "timeout" {
+  description = "How long the restore and the change may take, each."
+  type        = string
+  default     = "30m"
+}
+
 module "rehearsal" {
   source = "../../modules/rehearsal"
 
@@ -82,8 +100,11 @@ module "rehearsal" {
   snapshot       = var.snapshot
   identities     = var.identities
   config_patches = var.config_patches
+  change         = var.change
   planned        = var.planned
   control_planes = var.control_planes
+  workers        = var.workers
+  timeout        = var.timeout
   host           = { namespace = var.namespace, create_namespace = true }
 }
 
@@ -96,5 +117,6 @@ output "report" {
     skipped    = module.rehearsal.skipped
     operations = module.rehearsal.operations
     conditions = module.rehearsal.conditions
+    problems   = module.rehearsal.problems
   }
 }

@@ -21,6 +21,7 @@ const (
 	WebhookCode         = "webhook_unavailable"
 	ConversionCode      = "conversion_missing"
 	AggregatedCode      = "api_unavailable"
+	EndpointCode        = "service_not_ready"
 	EvictionCode        = "eviction_blocked"
 	CertificateCode     = "certificate_expired"
 	ExtensionCode       = "extension_missing"

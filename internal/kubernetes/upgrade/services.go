@@ -62,7 +62,7 @@ func (u *Upgrade) servicesBehind(ctx context.Context) ([]Problem, error) {
 
 	var problems []Problem
 
-	answers := map[serviceName]string{}
+	answers := map[serviceName]answer{}
 
 	for _, d := range needed {
 		if expired := expiredBundle(d.CABundle, time.Now()); expired != "" {
@@ -73,17 +73,21 @@ func (u *Upgrade) servicesBehind(ctx context.Context) ([]Problem, error) {
 			continue
 		}
 
-		reason, known := answers[*d.Service]
+		from, known := answers[*d.Service]
 		if !known {
-			if reason, err = u.unanswered(ctx, *d.Service); err != nil {
+			if from, err = u.answerOf(ctx, *d.Service); err != nil {
 				return problems, err
 			}
 
-			answers[*d.Service] = reason
+			answers[*d.Service] = from
 		}
 
-		if reason != "" {
-			problems = append(problems, Problem{d.code, d.object, reason})
+		switch text := fmt.Sprintf("its Service %s/%s", d.Service.Namespace, d.Service.Name); from {
+		case missing:
+			problems = append(problems, Problem{d.code, d.object, text + " does not exist"})
+		case unready:
+			problems = append(problems, Problem{EndpointCode, d.object, text + " has no ready endpoint"})
+		case ready:
 		}
 	}
 
@@ -130,35 +134,41 @@ func (u *Upgrade) dependencies(ctx context.Context) ([]dependency, error) {
 	return all, err
 }
 
-// unanswered is why nothing answers behind a Service; empty where an endpoint is ready.
-func (u *Upgrade) unanswered(ctx context.Context, s serviceName) (string, error) {
-	text := fmt.Sprintf("its Service %s/%s", s.Namespace, s.Name)
+// answer is whether anything answers behind a Service.
+type answer int
 
+const (
+	ready answer = iota
+	unready
+	missing
+)
+
+func (u *Upgrade) answerOf(ctx context.Context, s serviceName) (answer, error) {
 	service, err := u.api.CoreV1().Services(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 
 	switch {
 	case apierrors.IsNotFound(err):
-		return text + " does not exist", nil
+		return missing, nil
 	case err != nil:
-		return "", fmt.Errorf("read Service %s/%s: %w", s.Namespace, s.Name, api.WithoutURL(err))
+		return 0, fmt.Errorf("read Service %s/%s: %w", s.Namespace, s.Name, api.WithoutURL(err))
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
-		return "", nil
+		return ready, nil
 	}
 
 	slices, err := u.api.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
 	if err != nil {
-		return "", fmt.Errorf("list the endpoints of Service %s/%s: %w", s.Namespace, s.Name, api.WithoutURL(err))
+		return 0, fmt.Errorf("list the endpoints of Service %s/%s: %w", s.Namespace, s.Name, api.WithoutURL(err))
 	}
 
 	for _, slice := range slices.Items {
 		for _, endpoint := range slice.Endpoints {
 			// Endpoints of unknown readiness count as ready (Kubernetes 1.36, discovery/v1 EndpointConditions).
-			if ready := endpoint.Conditions.Ready; ready == nil || *ready {
-				return "", nil
+			if is := endpoint.Conditions.Ready; is == nil || *is {
+				return ready, nil
 			}
 		}
 	}
 
-	return text + " has no ready endpoint", nil
+	return unready, nil
 }

@@ -1,11 +1,17 @@
 package kubetest
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
+	"math/big"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 )
@@ -59,4 +65,24 @@ func (c *Cluster) authority() (authority, error) {
 	ca, err := certs.LoadAuthority(c.bundle.Secrets().Certs.K8s)
 
 	return authority{ca}, err
+}
+
+// ExpiredCertificate is a certificate in PEM that expired an hour ago.
+func ExpiredCertificate(t testing.TB) []byte {
+	t.Helper()
+
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "expired"},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)}
+
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

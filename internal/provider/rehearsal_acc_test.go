@@ -1,0 +1,270 @@
+package provider_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/talosop/terraform-provider-talosop/internal/clitest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
+	"github.com/talosop/terraform-provider-talosop/internal/wait"
+)
+
+// seeds are the problems that objects of a cluster have, each as a template of one chart, and what a rehearsal of an
+// upgrade to Kubernetes 1.36 reports of it.
+var seeds = []struct{ name, template, code, object string }{
+	{"removed API", `
+apiVersion: scheduling.k8s.io/v1alpha1
+kind: Workload
+metadata: {name: old}
+spec: {podGroups: [{name: a, policy: {basic: {}}}]}
+`, "removed_resource", "workloads.v1alpha1.scheduling.k8s.io"},
+	{"broken admission webhook", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: guard}
+webhooks:
+  - name: guard.example.com
+    sideEffects: None
+    admissionReviewVersions: [v1]
+    clientConfig: {service: {name: gone, namespace: default}}
+    rules: [{apiGroups: [networking.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [ingresses]}]
+`, "webhook_unavailable", "ValidatingWebhookConfiguration guard, webhook guard.example.com"},
+	{"budget that never allows an eviction", `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: single}
+spec: {minAvailable: 1, selector: {matchLabels: {app: single}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: single}
+spec:
+  selector: {matchLabels: {app: single}}
+  template:
+    metadata: {labels: {app: single}}
+    spec: {containers: [{name: web, image: "registry.test/web:v1"}]}
+`, "eviction_blocked", "PodDisruptionBudget default/single"},
+	{"missing image", `
+apiVersion: v1
+kind: Pod
+metadata: {name: unpulled, annotations: {kubetest/missing-image: "true"}}
+spec: {containers: [{name: web, image: "registry.test/gone:v1"}]}
+`, "pod_not_ready", "Pod default/unpulled"},
+	{"chart too old", "", "chart_incompatible", "Helm release default/cni"},
+	{"definition without conversion", `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lossies.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: lossies, kind: Lossy}
+  versions:
+    - {name: v1, served: true, storage: {{ eq .Chart.Version "1.0.0" }}, schema: {openAPIV3Schema: {type: object,
+        properties: {spec: {type: object, properties: {old: {type: string}}}}}}}
+    - {name: v2, served: true, storage: {{ ne .Chart.Version "1.0.0" }}, schema: {openAPIV3Schema: {type: object,
+        properties: {spec: {type: object}}}}}
+`, "conversion_missing", "CustomResourceDefinition lossies.example.com"},
+	{"missing extension", `
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: sandboxed}
+handler: runsc
+`, "extension_missing", "RuntimeClass sandboxed"},
+	{"expired certificate", `
+apiVersion: v1
+kind: Secret
+metadata: {name: expired}
+type: kubernetes.io/tls
+data: {tls.crt: {{ .Values.certificate | b64enc }}, tls.key: ""}
+`, "certificate_expired", "Secret default/expired"},
+}
+
+// alphaAPIs makes the API server of Kubernetes 1.35 serve an API that 1.36 lacks.
+const alphaAPIs = "cluster: {apiServer: {extraArgs: {runtime-config: scheduling.k8s.io/v1alpha1=true, " +
+	"feature-gates: GenericWorkload=true}}}"
+
+// troubled is a cluster with all problems, and its backups in a folder.
+type troubled struct {
+	*sitetest.Site
+	*clitest.Workspace
+
+	folder, secrets string
+	cluster         *kubetest.Cluster
+	helm            func(args ...string) (stdout, stderr string, err error)
+}
+
+func newTroubled(t *testing.T, cli clitest.CLI) *troubled {
+	t.Helper()
+
+	s := sitetest.NewWith(t, sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")}, 1, 0)
+	c := &troubled{Site: s, folder: t.TempDir(), cluster: kubetest.Attach(t, s.Simulator)}
+	plane := strings.Replace(s.ControlPlaneHCL(fmt.Sprintf("  config_patches = [%q]\n"+
+		"  allow_scheduling_on_control_planes = true\n", alphaAPIs)), "v1.36.2", "v1.35.4", 1)
+
+	c.Workspace = sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+plane)
+	c.secrets, _ = c.Attribute("talosop_secrets.this", "bundle").(string)
+	c.cluster.Await(t)
+	c.helm = kubetest.Helm(t, c.cluster)
+
+	return c
+}
+
+// seed installs the chart of all problems, in two versions because a definition is changed.
+func (c *troubled) seed(t *testing.T) {
+	t.Helper()
+
+	folder := t.TempDir()
+
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		files := map[string]string{
+			"Chart.yaml":  "apiVersion: v2\nname: cni\nversion: " + version + "\nkubeVersion: '< 1.36.0-0'\n",
+			"values.yaml": tftest.JSON(t, map[string]string{"certificate": string(kubetest.ExpiredCertificate(t))}),
+		}
+		for i, s := range seeds {
+			files[fmt.Sprintf("templates/%d.yaml", i)] = s.template
+		}
+
+		path := filepath.Join(folder, version+".tgz")
+		tftest.Must(t, os.WriteFile(path, kubetest.Chart("cni", version, files), 0o600))
+
+		if _, stderr, err := c.helm("upgrade", "--install", "cni", path); err != nil {
+			t.Fatalf("install the seeds: %v\n%s", err, stderr)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	tftest.Must(t, wait.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		budget, err := c.cluster.API().PolicyV1().PodDisruptionBudgets("default").Get(ctx, "single", metav1.GetOptions{})
+		if err == nil && budget.Status.ExpectedPods == 0 {
+			err = fmt.Errorf("its status is %+v", budget.Status)
+		}
+
+		return err
+	}))
+}
+
+// backUp takes a snapshot.
+func (c *troubled) backUp(name string) clitest.Result {
+	c.Write("backup.tf", fmt.Sprintf("resource \"talosop_etcd_backup\" %q {\n  cluster = talosop_control_plane.this.cluster\n"+
+		"  file = { path = %q }\n}\n", name, filepath.Join(c.folder, name)))
+
+	return c.Run("apply", "-auto-approve")
+}
+
+// rehearsal runs the example on a snapshot.
+func (c *troubled) rehearsal(t *testing.T, cli clitest.CLI, host *hosttest.Host, snapshots, change string) (
+	*drill, string, map[string]any) {
+	t.Helper()
+
+	namespace := host.Namespace(t) + "-copy"
+	w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/rehearsal")
+	setVariables(t, w, map[string]any{
+		"kubeconfig": host.Kubeconfig(), "secrets": c.secrets, "namespace": namespace, "timeout": "90s",
+		"cluster":        map[string]string{"name": "test", "endpoint": "https://192.0.2.1:6443"},
+		"backups":        map[string]any{"file": map[string]string{"path": filepath.Join(c.folder, snapshots)}},
+		"config_patches": []string{alphaAPIs}, "control_planes": 1, "workers": 1,
+	})
+	w.Setenv("CLI", cli.Path)
+	w.Write("change.tfvars", change)
+
+	d := &drill{w, host, namespace}
+	output, report, _ := d.run(t, "rehearse.sh", "change.tfvars")
+
+	return d, output, report
+}
+
+// reported are the problems of a step of a report, as code and object.
+func reported(report map[string]any, step string) map[string]string {
+	found := map[string]string{}
+	of, _ := report[step].(map[string]any)
+	problems, _ := of["problems"].([]any)
+
+	for _, p := range problems {
+		problem, _ := p.(map[string]any)
+		found[fmt.Sprintf("%v %v", problem["code"], problem["object"])] = fmt.Sprint(problem["reason"])
+	}
+
+	return found
+}
+
+// A rehearsal finds each of ten problems, from a real snapshot, within 15 minutes in all.
+func TestAccRehearsal_findsTenProblems(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccExamples_rehearsal", "TestUpgradeChecks_problemsOfAnyVersion",
+		"TestUpgradeChecks_findRemovedAPIsAndFlags", "TestKubelet_unknownArgument")
+	t.Parallel()
+
+	cli := clitest.One(t)
+	began := time.Now()
+	source := newTroubled(t, cli)
+	source.seed(t)
+
+	if r := source.backUp("seeded"); r.Exit != 0 {
+		t.Fatal(r.Output())
+	}
+
+	host := hosttest.New(t, hosttest.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
+
+	t.Run("objects", func(t *testing.T) {
+		d, output, report := source.rehearsal(t, cli, host, "seeded",
+			`planned = { kubernetes = "v1.36.3", extensions = ["siderolabs/iscsi-tools"] }`)
+		found := reported(report, "copy")
+
+		for _, s := range seeds {
+			reason, is := found[s.code+" "+s.object]
+			if !is {
+				t.Errorf("%s: not found in %v", s.name, found)
+			}
+
+			t.Logf("%s: %s, %s: %s", s.name, s.code, s.object, reason)
+		}
+
+		if failed, _ := report["failed"].([]any); len(failed) > 0 {
+			t.Errorf("steps failed: %v\n%s", failed, output)
+		}
+
+		t.Logf("%v", report["seconds"])
+		d.expectGone(t, "rehearsal")
+	})
+
+	t.Run("wrong kubelet argument", func(t *testing.T) {
+		_, output, report := source.rehearsal(t, cli, host, "seeded",
+			`planned = { config_patches = ["machine: {kubelet: {extraArgs: {no-such-flag: a}}}"] }`)
+		t.Logf("%v %v\n%s", report["failed"], report["change"], output)
+	})
+
+	t.Run("missing image of Talos", func(t *testing.T) {
+		tftest.Must(t, host.Sim().SetImage("ghcr.io/siderolabs/talos:v1.13.1", images.Image{Missing: true}))
+
+		_, output, report := source.rehearsal(t, cli, host, "seeded", `planned = { talos = "v1.13.1" }`)
+		t.Logf("%v %v\n%s", report["failed"], report["change"], output)
+	})
+
+	t.Run("full etcd", func(t *testing.T) {
+		tftest.Must(t, source.ControlPlane[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace))
+		t.Log(source.backUp("full").Output())
+
+		_, output, report := source.rehearsal(t, cli, host, "full", `planned = {}`)
+		t.Logf("%v %v\n%s", report["failed"], report["copy"], output)
+	})
+
+	if took := time.Since(began); took > 15*time.Minute {
+		t.Errorf("the rehearsals took %s", took)
+	}
+}
