@@ -223,7 +223,8 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 
 	t.Run("objects", func(t *testing.T) {
 		d, output, report := source.rehearsal(t, cli, host, "seeded",
-			`planned = { kubernetes = "v1.36.3", extensions = ["siderolabs/iscsi-tools"] }`)
+			fmt.Sprintf(`planned = { kubernetes = "v1.36.3", extensions = ["siderolabs/iscsi-tools"], config_patches = [%q] }`,
+				"cluster: {apiServer: {extraArgs: {runtime-config: {$patch: delete}}}}"))
 		found := reported(report, "copy")
 
 		for _, s := range seeds {

@@ -11,6 +11,9 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/sim"
 )
 
 // A kubelet with another image is another process: its service goes away and comes back,
@@ -61,6 +64,26 @@ func TestKubelet_brokenOneLosesItsNode(t *testing.T) {
 
 	cp.BreakComponent("kubelet", "v1.36.0")
 	cluster.setImage(cp, kubeletImage, "v1.36.0")
+	expectLost(t, cp, kube)
+
+	cp.RepairComponent("kubelet", "v1.36.0")
+	check(t, cp.AwaitReady(within(t, time.Minute)))
+}
+
+// A kubelet with an argument that it does not know exits again and again.
+func TestKubelet_unknownArgument(t *testing.T) {
+	cp, cluster, kube := oneNode(t)
+
+	cluster.rewrite(cp, `kubelet:\n( +)image:`, "kubelet:\n${1}extraArgs: {no-such-flag: a}\n${1}image:")
+	expectLost(t, cp, kube)
+
+	cluster.rewrite(cp, "no-such-flag", "max-pods")
+	check(t, cp.AwaitReady(within(t, time.Minute)))
+}
+
+// expectLost waits until the node of a machine is not Ready, and checks that the machine is not either.
+func expectLost(t *testing.T, cp *sim.Machine, kube kubernetes.Interface) {
+	t.Helper()
 
 	eventually(t, "lost node", func(ctx context.Context) error {
 		node, err := kube.CoreV1().Nodes().Get(ctx, cp.Hostname(), metav1.GetOptions{})
@@ -78,7 +101,4 @@ func TestKubelet_brokenOneLosesItsNode(t *testing.T) {
 	if ready, _ := cp.Ready(); ready {
 		t.Error("the machine is ready without its kubelet")
 	}
-
-	cp.RepairComponent("kubelet", "v1.36.0")
-	check(t, cp.AwaitReady(within(t, time.Minute)))
 }

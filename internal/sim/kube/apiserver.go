@@ -158,14 +158,13 @@ func (k *realKube) writeServing() error {
 	})
 }
 
-// commonArgs are Talos's, as far as they mean something without kubelets, and those of the first machine's
-// configuration that enable APIs. Two differ: nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
+// commonArgs are Talos's, as far as they mean something without kubelets. Two differ: nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
 // there is no address that may be published as an endpoint.
 func (k *realKube) commonArgs() []string {
 	config := k.site.Config
 	file := func(name string) string { return filepath.Join(k.dir, name) }
 
-	args := []string{
+	return []string{
 		"--advertise-address=" + k.site.Address.String(),
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
@@ -196,6 +195,11 @@ func (k *realKube) commonArgs() []string {
 		"--profiling=false",
 		"--v=0",
 	}
+}
+
+// enabled are the arguments of a configuration that enable APIs.
+func enabled(config config.Provider) []string {
+	var args []string
 
 	for _, name := range []string{"feature-gates", "runtime-config"} {
 		for _, value := range config.K8sAPIServerConfig().ExtraArgs()[name] {
@@ -216,8 +220,8 @@ func texts[T fmt.Stringer](values []T) []string {
 }
 
 // Serve implements Backend.
-func (k *realKube) Serve(l net.Listener, version string, _ config.Provider) (Server, error) {
-	process, err := k.use(version)
+func (k *realKube) Serve(l net.Listener, version string, cfg config.Provider) (Server, error) {
+	process, err := k.use(version, cfg)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -228,8 +232,8 @@ func (k *realKube) Serve(l net.Listener, version string, _ config.Provider) (Ser
 	return s, nil
 }
 
-// use returns the process for a version, which it starts if need be.
-func (k *realKube) use(version string) (*apiProcess, error) {
+// use returns the process for a version, which it starts if need be, with what a configuration enables.
+func (k *realKube) use(version string, cfg config.Provider) (*apiProcess, error) {
 	program, err := k.parts.Programs.of(version)
 	if err != nil {
 		return nil, err
@@ -246,7 +250,7 @@ func (k *realKube) use(version string) (*apiProcess, error) {
 		}
 	}
 
-	p, err := k.start(program)
+	p, err := k.start(program, enabled(cfg))
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type apiProcess struct {
 	kube    *realKube
 	program *kubeProgram
 	addr    netip.AddrPort
+	args    []string // in addition to those of all
 	client  *kubernetes.Clientset
 	cancel  context.CancelFunc
 
@@ -31,13 +32,13 @@ type apiProcess struct {
 }
 
 // start begins to run a process. mu is held.
-func (k *realKube) start(program *kubeProgram) (*apiProcess, error) {
+func (k *realKube) start(program *kubeProgram, args []string) (*apiProcess, error) {
 	addr, err := k.parts.Hidden()
 	if err != nil {
 		return nil, err
 	}
 
-	p := &apiProcess{kube: k, program: program, addr: netip.AddrPortFrom(addr, EndpointPort)}
+	p := &apiProcess{kube: k, program: program, args: args, addr: netip.AddrPortFrom(addr, EndpointPort)}
 
 	if err := k.cover(addr.AsSlice()); err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (p *apiProcess) run(ctx context.Context) {
 // serve runs the process once, and beside it what kubelets do through it.
 func (p *apiProcess) serve(ctx context.Context) error {
 	k, version := p.kube, "v"+p.program.version.String()
-	args := append(slices.Clone(k.args), "--bind-address="+p.addr.Addr().String(),
+	args := append(slices.Concat(k.args, p.args), "--bind-address="+p.addr.Addr().String(),
 		fmt.Sprintf("--secure-port=%d", p.addr.Port()))
 
 	proc, err := k.parts.Nursery.Start("kube-apiserver "+version, p.program.path, filepath.Join(k.dir, version+".log"),
