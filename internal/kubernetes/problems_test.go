@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,6 +91,24 @@ webhooks:
   - {name: awake.example.com, clientConfig: {service: {name: awake, namespace: default}}, RULES}
   - {name: ignored.example.com, failurePolicy: Ignore, clientConfig: {service: {name: gone, namespace: default}}, RULES}
 ---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: sandboxed}
+handler: runsc
+---
+apiVersion: storage.k8s.io/v1
+kind: CSIDriver
+metadata: {name: driver.longhorn.io}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: unpulled, namespace: default}
+spec: {containers: [{name: web, image: "registry.test/web:v1"}]}
+status:
+  phase: Pending
+  containerStatuses: [{name: web, image: "", imageID: "", ready: false, restartCount: 0,
+    state: {waiting: {reason: ImagePullBackOff, message: not found}}}]
+---
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: v1.stale.example.com}
@@ -113,8 +132,7 @@ func (l *living) make(t *testing.T, file string) {
 		check(t, yaml.Unmarshal([]byte(document), &object.Object))
 
 		kind := object.GroupVersionKind()
-		plural, _ := strings.CutSuffix(strings.ToLower(kind.Kind), "y")
-		gvr := kind.GroupVersion().WithResource(plural + "s")
+		gvr, _ := meta.UnsafeGuessKindToResource(kind)
 		resources := client.Resource(gvr).Namespace(object.GetNamespace())
 
 		_, err := resources.Create(t.Context(), object, metav1.CreateOptions{})
@@ -138,17 +156,31 @@ func TestUpgradeChecks_problemsOfAnyVersion(t *testing.T) {
 	l.make(t, strings.NewReplacer("EXPIRED", base64.StdEncoding.EncodeToString(kubetest.ExpiredCertificate(t)), "RULES",
 		webhookRules).Replace(obstructing))
 
-	found, err := l.client(t).UpgradeChecks(within(t, time.Minute), nil, nil, nil, nil)
+	client := l.client(t)
+	found, err := client.UpgradeChecks(within(t, time.Minute), nil, nil, nil, nil)
+	check(t, err)
+
+	extensions, err := client.MissingExtensions(t.Context(), []string{"siderolabs/util-linux-tools"})
+	check(t, err)
+
+	pods, err := client.UnreadyPods(t.Context())
 	check(t, err)
 
 	got := map[string]string{}
-	for _, p := range found.AllProblems() {
+	for _, pod := range pods {
+		got[upgrade.PodCode+" "+pod.Object.String()] = pod.Reason
+	}
+
+	for _, p := range append(found.AllProblems(), extensions...) {
 		reason, _, _ := strings.Cut(p.Reason, " at ")
 		got[p.Code+" "+p.Object] = reason
 	}
 
 	guard := "ValidatingWebhookConfiguration guard, webhook "
 	want := map[string]string{
+		upgrade.PodCode + " Pod default/unpulled":                  "container web is waiting: ImagePullBackOff (not found)",
+		upgrade.ExtensionCode + " RuntimeClass sandboxed":          "it needs the extension siderolabs/gvisor",
+		upgrade.ExtensionCode + " CSIDriver driver.longhorn.io":    "it needs the extension siderolabs/iscsi-tools",
 		upgrade.WebhookCode + " " + guard + "gone.example.com":     "its Service default/gone does not exist",
 		upgrade.EndpointCode + " " + guard + "asleep.example.com":  "its Service default/asleep has no ready endpoint",
 		upgrade.CertificateCode + " " + guard + "gone.example.com": "its CA expired",

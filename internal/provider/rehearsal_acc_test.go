@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -160,12 +161,14 @@ func (c *troubled) seed(t *testing.T) {
 	}))
 }
 
-// backUp takes a snapshot.
-func (c *troubled) backUp(name string) clitest.Result {
+// backUp takes a snapshot into a folder of its own. It does not repair the cluster first.
+func (c *troubled) backUp(t *testing.T, name string) {
+	t.Helper()
+
 	c.Write("backup.tf", fmt.Sprintf("resource \"talosop_etcd_backup\" %q {\n  cluster = talosop_control_plane.this.cluster\n"+
 		"  file = { path = %q }\n}\n", name, filepath.Join(c.folder, name)))
 
-	return c.Run("apply", "-auto-approve")
+	c.MustRun("apply", "-auto-approve", "-refresh=false")
 }
 
 // rehearsal runs the example on a snapshot.
@@ -214,10 +217,7 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 	began := time.Now()
 	source := newTroubled(t, cli)
 	source.seed(t)
-
-	if r := source.backUp("seeded"); r.Exit != 0 {
-		t.Fatal(r.Output())
-	}
+	source.backUp(t, "seeded")
 
 	host := hosttest.New(t, hosttest.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")})
 
@@ -244,26 +244,47 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 		d.expectGone(t, "rehearsal")
 	})
 
-	t.Run("wrong kubelet argument", func(t *testing.T) {
-		_, output, report := source.rehearsal(t, cli, host, "seeded",
-			`planned = { config_patches = ["machine: {kubelet: {extraArgs: {no-such-flag: a}}}"] }`)
-		t.Logf("%v %v\n%s", report["failed"], report["change"], output)
-	})
+	for _, change := range []struct {
+		name, planned string
+		snapshot      string
+		prepare       func(t *testing.T)
+		// step fails; condition of the copy or its log has the reason.
+		step, condition, reason, log string
+	}{
+		{name: "wrong kubelet argument", planned: `config_patches = ["machine: {kubelet: {extraArgs: {no-such-flag: a}}}"]`,
+			snapshot: "seeded", step: "change", condition: "ControlPlanesReady", reason: "services: kubelet not running"},
+		{name: "missing image of Talos", planned: `talos = "v1.13.1"`, snapshot: "seeded", step: "change",
+			prepare: func(t *testing.T) {
+				t.Helper()
+				tftest.Must(t, host.Sim().SetImage("ghcr.io/siderolabs/talos:v1.13.1", images.Image{Missing: true}))
+			}, log: "ghcr.io/siderolabs/talos:v1.13.1: not found"},
+		{name: "full etcd", snapshot: "full", step: "copy", condition: "EtcdNoAlarms", reason: "NOSPACE on ",
+			prepare: func(t *testing.T) {
+				t.Helper()
+				tftest.Must(t, source.ControlPlane[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace))
+				source.backUp(t, "full")
+			}},
+	} {
+		t.Run(change.name, func(t *testing.T) {
+			if change.prepare != nil {
+				change.prepare(t)
+			}
 
-	t.Run("missing image of Talos", func(t *testing.T) {
-		tftest.Must(t, host.Sim().SetImage("ghcr.io/siderolabs/talos:v1.13.1", images.Image{Missing: true}))
+			d, output, report := source.rehearsal(t, cli, host, change.snapshot, "planned = { "+change.planned+" }")
 
-		_, output, report := source.rehearsal(t, cli, host, "seeded", `planned = { talos = "v1.13.1" }`)
-		t.Logf("%v %v\n%s", report["failed"], report["change"], output)
-	})
+			of, _ := report[change.step].(map[string]any)
+			conditions, _ := of["conditions"].(map[string]any)
+			reason, _ := conditions[change.condition].(string)
 
-	t.Run("full etcd", func(t *testing.T) {
-		tftest.Must(t, source.ControlPlane[0].RaiseEtcdAlarm(t.Context(), etcd.NoSpace))
-		t.Log(source.backUp("full").Output())
+			if failed := report["failed"]; !reflect.DeepEqual(failed, []any{change.step}) ||
+				!strings.Contains(reason, change.reason) || !strings.Contains(output, change.log) {
+				t.Errorf("failed: %v, conditions: %v\n%s", failed, conditions, output)
+			}
 
-		_, output, report := source.rehearsal(t, cli, host, "full", `planned = {}`)
-		t.Logf("%v %v\n%s", report["failed"], report["copy"], output)
-	})
+			t.Logf("%s: %s; %v", change.condition, reason, report["seconds"])
+			d.expectGone(t, "rehearsal")
+		})
+	}
 
 	if took := time.Since(began); took > 15*time.Minute {
 		t.Errorf("the rehearsals took %s", took)

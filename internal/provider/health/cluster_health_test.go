@@ -158,7 +158,7 @@ func TestClusterHealth_invalidConfiguration(t *testing.T) {
 	}
 
 	for what, test := range tests {
-		for _, name := range dataSources {
+		for _, name := range append(slices.Clone(dataSources), "talosop_upgrade_checks") {
 			t.Run(name+" "+what, func(t *testing.T) {
 				t.Parallel()
 
