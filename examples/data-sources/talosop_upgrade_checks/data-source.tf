@@ -20,7 +20,7 @@ resource "talosop_control_plane" "prod" {
   endpoint           = "https://10.0.0.10:6443"
   secrets            = talosop_secrets.prod.bundle
   talos_version      = "v1.14.1"
-  kubernetes_version = "v1.36.3"
+  kubernetes_version = "v1.37.0"
   install            = { disk = "/dev/sda" }
 
   machines = {
