@@ -112,8 +112,8 @@ status:
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: v1.stale.example.com}
-spec: {group: stale.example.com, version: v1, groupPriorityMinimum: 10, versionPriority: 10, insecureSkipTLSVerify: true,
-  service: {name: gone, namespace: default}}
+spec: {group: stale.example.com, version: v1, groupPriorityMinimum: 10, versionPriority: 10,
+  insecureSkipTLSVerify: true, service: {name: gone, namespace: default}}
 `
 
 // webhookRules are those of a webhook that is asked about objects which no test makes.

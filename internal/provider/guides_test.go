@@ -15,7 +15,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
@@ -149,7 +151,14 @@ func TestGuides_namesExist(t *testing.T) {
 	}
 }
 
-// schemaNames are those of all types, functions and attributes of the provider.
+// problemCodes are those of talosop_upgrade_checks.
+var problemCodes = []string{
+	upgrade.RemovedSettingCode, upgrade.RemovedResourceCode, upgrade.RemovedRequestCode, upgrade.WebhookCode,
+	upgrade.EndpointCode, upgrade.ConversionCode, upgrade.AggregatedCode, upgrade.EvictionCode, upgrade.CertificateCode,
+	upgrade.ExtensionCode, upgrade.PodCode, providerdata.ChartCode,
+}
+
+// schemaNames are those of all types, functions, attributes and problem codes of the provider.
 func schemaNames(t *testing.T) map[string]bool {
 	t.Helper()
 
@@ -172,6 +181,10 @@ func schemaNames(t *testing.T) map[string]bool {
 		for _, parameter := range function.Parameters {
 			names[parameter.Name] = true
 		}
+	}
+
+	for _, code := range problemCodes {
+		names[code] = true
 	}
 
 	return names

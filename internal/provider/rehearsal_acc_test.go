@@ -165,21 +165,22 @@ func (c *troubled) seed(t *testing.T) {
 func (c *troubled) backUp(t *testing.T, name string) {
 	t.Helper()
 
-	c.Write("backup.tf", fmt.Sprintf("resource \"talosop_etcd_backup\" %q {\n  cluster = talosop_control_plane.this.cluster\n"+
-		"  file = { path = %q }\n}\n", name, filepath.Join(c.folder, name)))
+	c.Write("backup.tf", fmt.Sprintf("resource \"talosop_etcd_backup\" %q {\n"+
+		"  cluster = talosop_control_plane.this.cluster\n  file = { path = %q }\n}\n", name,
+		filepath.Join(c.folder, name)))
 
 	c.MustRun("apply", "-auto-approve", "-refresh=false")
 }
 
 // rehearsal runs the example on a snapshot.
-func (c *troubled) rehearsal(t *testing.T, cli clitest.CLI, host *hosttest.Host, snapshots, change string) (
-	*drill, string, map[string]any) {
+func (c *troubled) rehearsal(t *testing.T, cli clitest.CLI, host *hosttest.Host, snapshots, change,
+	timeout string) (*drill, string, map[string]any) {
 	t.Helper()
 
 	namespace := host.Namespace(t) + "-copy"
 	w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/rehearsal")
 	setVariables(t, w, map[string]any{
-		"kubeconfig": host.Kubeconfig(), "secrets": c.secrets, "namespace": namespace, "timeout": "90s",
+		"kubeconfig": host.Kubeconfig(), "secrets": c.secrets, "namespace": namespace, "timeout": timeout,
 		"cluster":        map[string]string{"name": "test", "endpoint": "https://192.0.2.1:6443"},
 		"backups":        map[string]any{"file": map[string]string{"path": filepath.Join(c.folder, snapshots)}},
 		"config_patches": []string{alphaAPIs}, "control_planes": 1, "workers": 1,
@@ -224,7 +225,7 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 	t.Run("objects", func(t *testing.T) {
 		d, output, report := source.rehearsal(t, cli, host, "seeded",
 			fmt.Sprintf(`planned = { kubernetes = "v1.36.3", extensions = ["siderolabs/iscsi-tools"], config_patches = [%q] }`,
-				"cluster: {apiServer: {extraArgs: {runtime-config: {$patch: delete}}}}"))
+				"cluster: {apiServer: {extraArgs: {runtime-config: {$patch: delete}}}}"), "10m")
 		found := reported(report, "copy")
 
 		for _, s := range seeds {
@@ -270,7 +271,7 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 				change.prepare(t)
 			}
 
-			d, output, report := source.rehearsal(t, cli, host, change.snapshot, "planned = { "+change.planned+" }")
+			d, output, report := source.rehearsal(t, cli, host, change.snapshot, "planned = { "+change.planned+" }", "90s")
 
 			of, _ := report[change.step].(map[string]any)
 			conditions, _ := of["conditions"].(map[string]any)

@@ -20,7 +20,8 @@ type Unsuited struct {
 // Unsuited finds the deployed releases of the cluster whose charts do not allow a version of Kubernetes. Records that
 // cannot be read are no releases.
 func (c *Cluster) Unsuited(ctx context.Context, kubernetes string) ([]Unsuited, error) {
-	secrets, err := c.API.ListObjects(ctx, objects.Reference{APIVersion: "v1", Kind: "Secret"}, "owner=helm,status=deployed")
+	secrets, err := c.API.ListObjects(ctx, objects.Reference{APIVersion: "v1", Kind: "Secret"},
+		"owner=helm,status=deployed")
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed releases: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 // of the nodes with these pods time out.
 func (u *Upgrade) blockedEvictions(ctx context.Context) ([]Problem, error) {
 	budgets, err := every[policyv1.PodDisruptionBudget](ctx, u,
-		objects.Reference{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, "")
+		objects.Reference{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"})
 
 	var problems []Problem
 

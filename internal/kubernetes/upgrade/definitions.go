@@ -47,7 +47,7 @@ func (d definition) object() string { return objects.DefinitionKind + " " + d.Na
 
 func (u *Upgrade) definitions(ctx context.Context) ([]definition, error) {
 	return every[definition](ctx, u,
-		objects.Reference{APIVersion: "apiextensions.k8s.io/v1", Kind: objects.DefinitionKind}, "")
+		objects.Reference{APIVersion: "apiextensions.k8s.io/v1", Kind: objects.DefinitionKind})
 }
 
 // lossyDefinitions finds definitions whose objects may be stored in an older version with fields that the present one

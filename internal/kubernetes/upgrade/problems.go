@@ -85,8 +85,8 @@ func (u *Upgrade) bounded(ctx context.Context, source func(context.Context) ([]P
 }
 
 // every decodes all objects of a kind. There are none of a kind that the API does not serve.
-func every[T any](ctx context.Context, u *Upgrade, ref objects.Reference, selector string) ([]T, error) {
-	list, err := u.objects.ListObjects(ctx, ref, selector)
+func every[T any](ctx context.Context, u *Upgrade, ref objects.Reference) ([]T, error) {
+	list, err := u.objects.ListObjects(ctx, ref, "")
 	if err != nil {
 		return nil, served(err)
 	}

@@ -99,7 +99,8 @@ func (u *Upgrade) dependencies(ctx context.Context) ([]dependency, error) {
 	var all []dependency
 
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
-		found, err := every[webhooks](ctx, u, objects.Reference{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind}, "")
+		found, err := every[webhooks](ctx, u,
+			objects.Reference{APIVersion: "admissionregistration.k8s.io/v1", Kind: kind})
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +125,7 @@ func (u *Upgrade) dependencies(ctx context.Context) ([]dependency, error) {
 		}
 	}
 
-	apis, err := every[aggregated](ctx, u, objects.Reference{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"}, "")
+	apis, err := every[aggregated](ctx, u, objects.Reference{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"})
 	for _, a := range apis {
 		if a.Spec.Service != nil {
 			all = append(all, dependency{AggregatedCode, "APIService " + a.Name, a.Spec})

@@ -35,7 +35,8 @@ type UpgradeObstacles struct {
 }
 
 // WarnOfRemovals asks a cluster for APIs in use that an upgrade of Kubernetes removes, for nodes that would be left
-// behind, and for objects that block or break the upgrade. A source that does not answer in time is reported, and stops nothing.
+// behind, and for objects that block or break the upgrade. A source that does not answer in time is reported, and
+// stops nothing.
 func (m *ProviderData) WarnOfRemovals(ctx context.Context, p machineset.Set, u machineset.UpgradeOf) finding.List {
 	if m.Removals == nil || len(u.Minors()) == 0 || len(u.Machines) == 0 {
 		return nil
