@@ -238,7 +238,7 @@ func (s *Snapshot) upgrade(want Spec, m Machine, op step.Upgrade) {
 	state.Upgraded = step.UpgradeMark{BootID: state.BootID, Version: op.To, Schematic: op.Schematic}
 	s.Machines[m.Name] = state
 	s.noteStaged(m)
-	s.cordon(op.Node, true)
+	s.takeOut(op.Evacuation)
 	s.loseData(m, op)
 	s.Etcd.Run(state.MemberID, m.etcdWith(op.To))
 	s.joinAll(want)
@@ -290,7 +290,7 @@ func (s *Snapshot) configure(want Spec, m Machine, op step.ApplyConfig) {
 
 	s.Machines[m.Name] = state
 	s.noteStaged(m)
-	s.cordon(op.Node, true)
+	s.takeOut(op.Evacuation)
 	s.joinAll(want)
 }
 
@@ -358,6 +358,15 @@ func (s *Snapshot) mark(node, owner string) {
 // shows it because it changes nothing.
 func (s *Snapshot) noteStaged(m Machine) {
 	s.onNodeOf(m, func(n *kubestate.Node) { n.Staged = s.Machines[m.Name].StagedDigest != "" })
+}
+
+// takeOut takes a machine of the model out of service.
+func (s *Snapshot) takeOut(e step.Evacuation) {
+	s.cordon(e.Node, true)
+
+	if e.Soaks {
+		s.onNode(e.Node, func(n *kubestate.Node) { n.Soak.Due = true })
+	}
 }
 
 func (s *Snapshot) cordon(node string, cordoned bool) {
@@ -466,7 +475,8 @@ func settle(want Spec, s *Snapshot, m Machine) {
 
 	node, registered := s.NodeOf(m)
 	if !registered {
-		node = kubestate.Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == step.ControlPlane}
+		node = kubestate.Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == step.ControlPlane,
+			Soak: kubestate.Soak{Due: state.Soaks}}
 	}
 
 	owner := want.Owner

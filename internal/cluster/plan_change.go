@@ -25,6 +25,8 @@ type rollout struct {
 	hops, locked hops
 	// etcd is the versions of all its members.
 	etcd etcdstate.Together
+	// canary is what machines outside the canary pool wait for.
+	canary canaryTurn
 }
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
@@ -38,6 +40,7 @@ func newRollout(want Spec, have Snapshot, p Policy) rollout {
 	}
 
 	r.findHops()
+	r.canary = r.canaryTurn()
 
 	return r
 }
@@ -150,6 +153,7 @@ func outOfService(want Spec, have Snapshot, m Machine) string {
 func planChanges(want Spec, have Snapshot, p Policy, d *Decision) {
 	r := newRollout(want, have, p)
 	r.keepLocked(d)
+	r.canary.plan(d)
 	r.planEtcdVersion(d)
 	r.planWorkers(r.planControlPlanes(d), d)
 	r.planUnmanaged(d)
@@ -252,7 +256,7 @@ func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
 	}
 
 	upgrade, _ := change.(step.Upgrade)
-	reason, remedy := r.inTransit(m, change), ""
+	reason, remedy := cmp.Or(r.inTransit(m, change), r.afterCanary(m)), ""
 
 	if reason == "" && upgrade.Loses {
 		reason, remedy = dataStays(r.want, r.have, m)

@@ -209,6 +209,7 @@ func (u kubernetesUpgrade) upgradeControlPlane(c kubenames.Component, m Machine,
 func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 	stay := workersMustStay(u.want, u.have)
 	budgets := map[string]*budget{}
+	lack, soaks := u.canaryFirst(lack, d)
 
 	for _, m := range lack {
 		if budgets[m.Pool] == nil {
@@ -225,10 +226,36 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 			d.hold(m.Name, "kubelet upgrade waits: it %s", u.beyondRepair(m))
 		case !budgets[m.Pool].take(m.Name):
 			d.hold(m.Name, "kubelet upgrade waits: %s", budgets[m.Pool])
+		case soaks:
+			d.step(step.Soaking(u.step(m, kubenames.Kubelet)))
 		default:
 			d.step(u.step(m, kubenames.Kubelet))
 		}
 	}
+}
+
+// canaryFirst are the workers whose kubelets may change now: those of the canary pool, which soak if others follow,
+// and none of the others until the soak has ended.
+func (u kubernetesUpgrade) canaryFirst(lack []Machine, d *Decision) (first []Machine, soaks bool) {
+	for _, m := range lack {
+		if u.want.isCanary(m) {
+			first = append(first, m)
+		}
+	}
+
+	if len(first) > 0 {
+		return first, len(first) < len(lack)
+	}
+
+	turn := soakOf(u.want, u.have)
+	if turn.waits == "" {
+		return lack, false
+	}
+
+	turn.plan(d)
+	d.hold("", "kubelet upgrades wait: %s", turn.waits)
+
+	return nil, false
 }
 
 // step is the change of one component.

@@ -26,7 +26,12 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 	live := r.liveShares()
 
 	for _, m := range r.want.sorted(step.Worker) {
-		r.planWorker(m, stay, budgets[m.Pool], live[m.Pool], d)
+		first := stay
+		if r.want.isCanary(m) {
+			first = mustStay
+		}
+
+		r.planWorker(m, first, budgets[m.Pool], live[m.Pool], d)
 	}
 
 	blind := r.keys.blindWorker(r.policy)
@@ -120,8 +125,12 @@ func (r rollout) planWorker(m Machine, stay string, b *budget, live *share, d *D
 		d.hold(m.Name, "%s waits: %s", kindOf(change), stay)
 	case r.inTransit(m, change) != "":
 		d.hold(m.Name, "%s waits: %s", kindOf(change), r.inTransit(m, change))
+	case r.afterCanary(m) != "":
+		d.hold(m.Name, "%s waits: %s", kindOf(change), r.afterCanary(m))
 	case !b.take(m.Name):
 		d.hold(m.Name, "%s waits: %s", kindOf(change), b)
+	case r.canary.waits != "":
+		d.step(step.Soaking(change))
 	default:
 		d.step(change)
 	}

@@ -86,7 +86,7 @@ func (d *Decision) awaitRejoining(m Machine, other Rejoining, have Snapshot, p P
 			other.Name), "Apply again, so that the other machine joins first")
 	case !other.Joins && !other.Since.IsZero() && have.Time.Sub(other.Since) > p.RejoinTimeout:
 		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s left for its replacement, and no create of it started "+
-			"within %s", other.Name, short(p.RejoinTimeout)), replaceOneByOne)
+			"within %s", other.Name, step.Short(p.RejoinTimeout)), replaceOneByOne)
 	default:
 		d.hold(m.Name, "stays in etcd until %s is replaced and has joined again", other.Name)
 	}
@@ -100,7 +100,7 @@ func (d *Decision) awaitMissing(m, other Machine, have Snapshot, p Policy) {
 
 	if !runs && limited && !s.Since.IsZero() && have.Time.Sub(s.Since) > p.RejoinTimeout {
 		d.refuse(m.Name, fmt.Sprintf("it stays in etcd, because %s did not become a healthy etcd member within %s",
-			other.Name, short(p.RejoinTimeout)), replaceOneByOne)
+			other.Name, step.Short(p.RejoinTimeout)), replaceOneByOne)
 
 		return
 	}

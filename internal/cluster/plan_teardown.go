@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
@@ -130,7 +128,7 @@ func TeardownLeft(m Machine, have Snapshot, p Policy) string {
 	case m.hasOtherRole(s):
 		return fmt.Sprintf("responds as a %s, expected a %s", s.Role, m.Role)
 	case AwayAfterReset(m, have, p):
-		return "was reset and did not come back within " + short(p.ResetTimeout) + Because(s.Cause)
+		return "was reset and did not come back within " + step.Short(p.ResetTimeout) + Because(s.Cause)
 	case s.Access == step.Unreachable && s.Resetting && have.Time.Sub(s.Since) > p.DeleteTimeout:
 		return "was deleted but still exists" + Because(s.Cause)
 	case m.hidesHardware(s) && silentFor(have, m, p):
@@ -150,20 +148,6 @@ func AwayAfterReset(m Machine, have Snapshot, p Policy) bool {
 
 	return !m.Platform().Deleted && !m.Reset.StaysAway() && s.Access == step.Unreachable && s.Resetting && s.Busy == "" &&
 		have.Time.Sub(s.Since) > p.ResetTimeout
-}
-
-// short is a duration in short form: 2m, not 2m0s.
-func short(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-
-	return text
 }
 
 // silentFor is true for a machine that has been silent for long enough to count as dead. That includes one at whose

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,6 +78,7 @@ func (r rollout) planUnmanaged(d *Decision) {
 		}
 	}
 
+	stay = cmp.Or(stay, r.canary.waits)
 	b := budgetOf(r.want, r.have, UnmanagedPool, r.policy)
 
 	for _, m := range OfRole(r.want.ChangeOnly, step.Worker) {

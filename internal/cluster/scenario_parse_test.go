@@ -78,6 +78,8 @@ func parseSpec(t *testing.T, text string, policy *cluster.Policy) cluster.Spec {
 			parseSettings(t, &defaults, f[2:])
 		case "budget":
 			spec.Pools[strings.TrimPrefix(f[1], "-")] = parseBudget(t, f[2])
+		case "canary": // such as "canary a 30m"
+			spec.Canary = cluster.Canary{Pool: f[1], Soak: age(t, f[2])}
 		case "policy":
 			parsePolicy(t, policy, f[1:])
 		case "beside":
@@ -397,6 +399,11 @@ func parseNodes(t *testing.T, want cluster.Spec, have *cluster.Snapshot, texts [
 				node.Addresses = []string{"192.0.2.1"}
 			case "staged":
 				node.Staged = true
+			case "soaks": // since a time, once it began
+				node.Soak.Due = true
+				if since != "" {
+					node.Soak.Since = have.Time.Add(-age(t, since))
+				}
 			case "ca":
 				node.Keys = keysOf(since)
 			default:

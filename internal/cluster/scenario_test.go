@@ -31,6 +31,7 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 //	w-1 worker 10.0.0.9             w-1 maintenance
 //	w-2 worker 10.0.0.8 meta=0x0c:a w-2 member stage=booting meta=0x0c:b
 //	version v1.13.0 via=v1.12.4     talos v1.11.6 s1
+//	canary a 30m                    nodes w-1(soaks) w-2(soaks=10m)
 //	budget a 20%                    view cp-1 leader=cp-1 alarm=NOSPACE
 //	policy try                      peer cp-7 member stage=running ready
 //	w-3 worker 10.0.0.7 pool=a      nodes w-3(NotReady,cordoned) w-4(foreign)

@@ -63,6 +63,8 @@ type Spec struct {
 	// Pools are how many workers of each pool may be out of service at once, by Machine.Pool. In a pool without an
 	// entry, one may be.
 	Pools map[string]Budget
+	// Canary is the pool that changes first.
+	Canary Canary
 	// Bootstrapped is true when the recorded state shows that this cluster had an etcd. Such a cluster is never
 	// bootstrapped again.
 	Bootstrapped bool

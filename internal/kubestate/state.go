@@ -40,6 +40,8 @@ type Node struct {
 	ResetAt time.Time
 	// Staged is true where the node reports a configuration for the next boot of its machine.
 	Staged bool
+	// Soak is that of a canary machine after its change.
+	Soak Soak
 	// Keys are those that the node reports for its machine; zero where it reports none.
 	Keys rotation.Keys
 	// StaticPods are the control plane's pods on the node, by name; nil when they were not read.
@@ -62,6 +64,15 @@ func (n Node) Address() string {
 // APIServer is the version of the API server on the node, from the image of its pod.
 func (n Node) APIServer() (version string, known bool) {
 	return kubenames.ImageVersion(n.StaticPods[string(kubenames.KubeAPIServer)].Image)
+}
+
+// Soak is how long the machine of a node was observed after its change, before other machines follow. Its zero value is
+// no soak.
+type Soak struct {
+	// Due is true from before the change until the soak has ended.
+	Due bool
+	// Since is when it began; zero before.
+	Since time.Time
 }
 
 // StaticPod is a pod of the control plane as Kubernetes shows it.

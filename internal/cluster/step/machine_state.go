@@ -75,6 +75,8 @@ type MachineState struct {
 	// RestoredAt is when the etcd of this machine was restored from a snapshot, by the machine's clock; zero when it was
 	// not, or was not asked.
 	RestoredAt time.Time
+	// Soaks is true for a canary machine that was recorded before the end of its soak; a run observes that itself.
+	Soaks bool
 	// NodeMissing is true for a member that was recorded without a node in Kubernetes; a run observes that itself.
 	NodeMissing bool
 

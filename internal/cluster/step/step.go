@@ -172,6 +172,8 @@ type Evacuation struct {
 	Drain, Volumes bool
 	// HandOver is true for the etcd leader, which transfers the leadership.
 	HandOver bool
+	// Soaks is true for a canary machine, which is observed afterwards.
+	Soaks bool
 }
 
 // Steps lists what comes before the disruption, such as "drain, wait for volumes"; empty when nothing does.

@@ -40,6 +40,7 @@ func TestStep_whatEachKindDoes(t *testing.T) {
 		"uncordon":                          {step: step.Uncordon{}},
 		"ownership":                         {step: step.TakeOwnership{}},
 		"note":                              {step: step.NoteStaged{}},
+		"soak":                              {step: step.Soak{}, oneByOne: true},
 		"leave etcd":                        {step: step.LeaveEtcd{Evacuation: drain}, impact: step.Impact{Drains: true}, disrupts: true},
 		"member":                            {step: step.RemoveMember{}, disrupts: true},
 		"reset":                             {step: step.Reset{Role: step.Worker, Evacuation: drain}, impact: step.Impact{Drains: true, Wipes: true}, disrupts: true},
@@ -82,7 +83,7 @@ func TestStep_whatEachKindOutdates(t *testing.T) {
 	for want, steps := range map[[2]step.Reach][]step.Step{
 		{step.ItsMachine, step.ItsMachine}: {step.ApplyConfig{Access: step.Maintenance}, step.PullImages{}, step.WriteMeta{}},
 		{step.AndKubernetes, step.AndKubernetes}: {step.TakeOwnership{}, step.NoteStaged{}, step.Uncordon{},
-			step.DeleteNode{}},
+			step.DeleteNode{}, step.Soak{}},
 		{step.AndControlPlanes, step.AndKubernetes}: {step.ApplyConfig{Access: step.Member}, step.Bootstrap{},
 			step.Restore{}, step.Upgrade{}, step.DowngradeEtcd{}, step.CancelEtcdDowngrade{}, step.LeaveEtcd{},
 			step.RemoveMember{}, step.Reset{}, step.ReplaceVolumes{}, step.RestartKubelet{}, step.Operate{},

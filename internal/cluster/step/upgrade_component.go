@@ -88,6 +88,10 @@ func (s UpgradeComponent) forecast(m Model) {
 		}
 
 		k.Reachable = k.Reachable || s.Component == kubenames.KubeAPIServer
+
+		for i := range k.Nodes {
+			k.Nodes[i].Soak.Due = k.Nodes[i].Soak.Due || s.Soaks && k.Nodes[i].Name == s.OnNode
+		}
 	})
 	m.Settle()
 	m.Cordon(s.Node, true)

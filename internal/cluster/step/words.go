@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 )
 
 // Role is the role of a machine in its cluster. The values are those of Talos's machine.type.
@@ -52,4 +53,18 @@ func nodeOf(node, machine string) string {
 	}
 
 	return fmt.Sprintf("node %s of %s", node, machine)
+}
+
+// Short is a duration in short form: 2m, not 2m0s.
+func Short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+
+	return text
 }

@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+)
+
+// The machines of the canary pool are the first that a rollout takes out of service, before control planes: a worker
+// may run another Talos than its control planes. Kubelets follow the API servers, so there it is the first pool of
+// workers. Once all machines of the pool have their change and work, they are observed for the soak. Only then follow
+// the others.
+//
+// A machine that does not work is changed before, because the change may repair it, and the canary pool may wait for
+// it. A locked canary machine keeps its state, and nothing waits for it.
+
+// Canary is the pool of workers that changes first; its zero value is none.
+type Canary struct {
+	Pool string
+	// Soak is how long it is observed before others follow.
+	Soak time.Duration
+}
+
+func (s Spec) isCanary(m Machine) bool {
+	return s.Canary.Pool != "" && m.Role == step.Worker && m.Pool == s.Canary.Pool
+}
+
+// canaries are the machines of the canary pool.
+func (s Spec) canaries() (machines []Machine) {
+	for _, m := range s.sorted(step.Worker) {
+		if s.isCanary(m) {
+			machines = append(machines, m)
+		}
+	}
+
+	return machines
+}
+
+// canaryTurn is what the machines outside the canary pool wait for; its zero value is nothing.
+type canaryTurn struct {
+	waits string
+	// soak is the step that ends the wait; nil while something else is left to do.
+	soak step.Step
+}
+
+func (t canaryTurn) plan(d *Decision) {
+	if t.soak != nil {
+		d.step(t.soak)
+	}
+}
+
+// canaryTurn says what machines outside the canary pool wait for. If none of them is about to go out of service,
+// there is nothing to test.
+func (r rollout) canaryTurn() canaryTurn {
+	if r.want.Canary.Pool == "" || !r.othersFollow() {
+		return canaryTurn{}
+	}
+
+	for _, m := range r.want.canaries() {
+		change, later := r.changeOf(m)
+		due := change != nil && r.disrupts(m) && (later == "" || r.before(r.upgrades[m.Name]) == "")
+
+		if due {
+			return canaryTurn{waits: comesFirst(m, "")}
+		}
+	}
+
+	return soakOf(r.want, r.have)
+}
+
+func comesFirst(m Machine, reason string) string {
+	return fmt.Sprintf("pool %s comes first, but %s is not done%s", m.Pool, m.Name, Because(reason))
+}
+
+// othersFollow reports whether a machine outside the canary pool is to go out of service.
+func (r rollout) othersFollow() bool {
+	for _, m := range r.want.all() {
+		if change, _ := r.changeOf(m); change != nil && !r.want.isCanary(m) && r.disrupts(m) {
+			return true
+		}
+	}
+
+	for _, m := range r.want.ChangeOnly {
+		if change := r.changeOfUnmanaged(m); change != nil && change.Disrupts() {
+			return true
+		}
+	}
+
+	return false
+}
+
+// soakOf is the soak of a canary pool whose machines have their change. A soak that has begun judges its machines
+// itself.
+func soakOf(want Spec, have Snapshot) canaryTurn {
+	var soak canaryTurn
+
+	for _, m := range want.canaries() {
+		node, _ := have.NodeOf(m)
+		unknown := have.Machines[m.Name].Access != step.Member && !m.Locked
+
+		if reason := outOfService(want, have, m); reason != "" && (unknown || node.Soak.Due) && node.Soak.Since.IsZero() {
+			return canaryTurn{waits: comesFirst(m, reason)}
+		}
+
+		if node.Soak.Due && soak.soak == nil {
+			soak.waits = fmt.Sprintf("pool %s is observed for %s first", m.Pool, step.Short(want.Canary.Soak))
+			soak.soak = step.Soak{Machine: m.Name, Pool: m.Pool, For: want.Canary.Soak}
+		}
+	}
+
+	return soak
+}
+
+// afterCanary says why a working machine is not taken out of service yet.
+func (r rollout) afterCanary(m Machine) string {
+	if r.want.isCanary(m) || outOfService(r.want, r.have, m) != "" {
+		return ""
+	}
+
+	return r.canary.waits
+}
+
+// FailedSoak says which machine failed since its soak began; empty for none. It is unknown for one that just fell
+// silent, and while Kubernetes does not answer.
+func FailedSoak(want Spec, begun, now Snapshot, p Policy) (reason string, unknown bool) {
+	for _, m := range want.Ordered().canaries() {
+		if node, _ := begun.NodeOf(m); !node.Soak.Due {
+			continue
+		}
+
+		was, is := begun.Machines[m.Name], now.Machines[m.Name]
+		silent := is.Access == step.Unreachable && now.Time.Sub(is.Since) <= p.DeadAfter
+
+		switch problem := NotReady(want, now, m); {
+		case silent, !now.Kubernetes.Reachable:
+			unknown = true
+		case problem != "":
+			return m.Name + " " + problem, false
+		case was.BootID != "" && was.BootID != is.BootID:
+			return m.Name + " rebooted", false
+		}
+	}
+
+	return "", unknown
+}
