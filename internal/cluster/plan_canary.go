@@ -22,14 +22,15 @@ type Canary struct {
 	Soak time.Duration
 }
 
-func (s Spec) isCanary(m Machine) bool {
+// IsCanary reports whether a machine is in the canary pool.
+func (s Spec) IsCanary(m Machine) bool {
 	return s.Canary.Pool != "" && m.Role == step.Worker && m.Pool == s.Canary.Pool
 }
 
 // canaries are the machines of the canary pool.
 func (s Spec) canaries() (machines []Machine) {
 	for _, m := range s.sorted(step.Worker) {
-		if s.isCanary(m) {
+		if s.IsCanary(m) {
 			machines = append(machines, m)
 		}
 	}
@@ -76,7 +77,7 @@ func comesFirst(m Machine, reason string) string {
 // othersFollow reports whether a machine outside the canary pool is to go out of service.
 func (r rollout) othersFollow() bool {
 	for _, m := range r.want.all() {
-		if change, _ := r.changeOf(m); change != nil && !r.want.isCanary(m) && r.disrupts(m) {
+		if change, _ := r.changeOf(m); change != nil && !r.want.IsCanary(m) && r.disrupts(m) {
 			return true
 		}
 	}
@@ -114,11 +115,34 @@ func soakOf(want Spec, have Snapshot) canaryTurn {
 
 // afterCanary says why a working machine is not taken out of service yet.
 func (r rollout) afterCanary(m Machine) string {
-	if r.want.isCanary(m) || outOfService(r.want, r.have, m) != "" {
+	if r.want.IsCanary(m) || outOfService(r.want, r.have, m) != "" {
 		return ""
 	}
 
 	return r.canary.waits
+}
+
+// SoakingNodes are the nodes of the canary pool whose soak has not ended, and when it began; zero before.
+func SoakingNodes(want Spec, have Snapshot) (names []string, since time.Time) {
+	begun := true
+
+	for _, m := range want.Ordered().canaries() {
+		node, _ := have.NodeOf(m)
+		if !node.Soak.Due {
+			continue
+		}
+
+		names, begun = append(names, node.Name), begun && !node.Soak.Since.IsZero()
+		if node.Soak.Since.After(since) {
+			since = node.Soak.Since
+		}
+	}
+
+	if !begun {
+		return names, time.Time{}
+	}
+
+	return names, since
 }
 
 // FailedSoak says which machine failed since its soak began; empty for none. It is unknown for one that just fell

@@ -238,7 +238,7 @@ func (u kubernetesUpgrade) upgradeWorkers(lack []Machine, d *Decision) {
 // and none of the others until the soak has ended.
 func (u kubernetesUpgrade) canaryFirst(lack []Machine, d *Decision) (first []Machine, soaks bool) {
 	for _, m := range lack {
-		if u.want.isCanary(m) {
+		if u.want.IsCanary(m) {
 			first = append(first, m)
 		}
 	}

@@ -27,7 +27,7 @@ func (r rollout) planWorkers(controlPlane string, d *Decision) {
 
 	for _, m := range r.want.sorted(step.Worker) {
 		first := stay
-		if r.want.isCanary(m) {
+		if r.want.IsCanary(m) {
 			first = mustStay
 		}
 

@@ -257,3 +257,44 @@ func TestCordon_reportsAnAPIThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// How far the soak of a canary node is survives the run that began it.
+func TestNoteSoak_isReadBack(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	node := corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	writes := 0
+	server := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			var patch corev1.Node
+
+			writes++
+
+			check(t, json.NewDecoder(r.Body).Decode(&patch))
+
+			node.Annotations = patch.Annotations
+			if node.Annotations["talosop.dev/canary-soak"] == "" {
+				node.Annotations = nil
+			}
+		}
+
+		answer(w, http.StatusOK, node)
+	})
+	client := ca.clientOf(t, server.URL, server, nil)
+
+	for _, want := range []kubestate.Soak{{Due: true}, {Due: true, Since: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)},
+		{Due: true}, {}} {
+		for range 2 {
+			check(t, client.NoteSoak(t.Context(), "a", want))
+		}
+
+		if got := nodes.Of(&node).Soak; got != want {
+			t.Errorf("the node says %+v, want %+v", got, want)
+		}
+	}
+
+	if writes != 4 {
+		t.Errorf("the node was written %d times", writes)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -35,6 +36,13 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	m := o.on
 	machine := r.Fleet.Machine(m)
 
+	// Before the change, so that no kill in between skips the soak.
+	if node := step.SoaksOn(o.step); node != "" {
+		if err := r.Kubernetes.NoteSoak(ctx, node, kubestate.Soak{Due: true}); err != nil {
+			return err
+		}
+	}
+
 	switch s := o.step.(type) {
 	case step.ApplyConfig:
 		return r.configure(ctx, o, s)
@@ -46,6 +54,8 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 		return r.Kubernetes.Own(ctx, s.Node, o.want.Owner)
 	case step.NoteStaged:
 		return r.Kubernetes.NoteStaged(ctx, s.Node, s.Waits)
+	case step.Soak:
+		return r.soak(ctx, o, s)
 	case step.Bootstrap:
 		if err := o.confirm(ctx); err != nil {
 			return err

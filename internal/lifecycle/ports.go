@@ -152,6 +152,9 @@ type Kubernetes interface {
 	NoteStaged(ctx context.Context, node string, waits bool) error
 	// NoteReset records on a node that its machine is reset now. Safe to repeat.
 	NoteReset(ctx context.Context, node string) error
+	// NoteSoak records on a node of the canary pool how far its soak is; the zero value removes the record. Safe to
+	// repeat.
+	NoteSoak(ctx context.Context, node string, soak kubestate.Soak) error
 	// Drain evicts the pods of a node, as kubectl drain does, and waits until their volumes are detached. If any are left
 	// after the policy's time, the error names them and the PodDisruptionBudgets that block them. It is permanent, unless
 	// the policy says to continue. report receives what it waits for and what it leaves. Safe to repeat.

@@ -144,6 +144,8 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 			o.confirm = func(ctx context.Context) error { return w.confirm(ctx, op, watch, have) }
 		case step.BeginsEtcd(op):
 			o.confirm = func(ctx context.Context) error { return w.confirmBeginning(ctx, op, watch) }
+		case step.Soaks(op):
+			o.confirm = func(context.Context) error { return w.confirmSoak(watch, have) }
 		}
 
 		// From here on the loop waits for it.

@@ -42,6 +42,31 @@ func (s Soak) forecast(m Model) {
 	})
 }
 
+// Soaks reports whether a step is a soak.
+func Soaks(op Step) bool { _, is := op.(Soak); return is }
+
+// SoaksOn is the node of a canary machine that a step changes; empty for another step.
+func SoaksOn(op Step) string {
+	switch s := op.(type) {
+	case ApplyConfig:
+		return s.soaksOn(s.Node)
+	case Upgrade:
+		return s.soaksOn(s.Node)
+	case UpgradeComponent:
+		return s.soaksOn(s.OnNode)
+	default:
+		return ""
+	}
+}
+
+func (e Evacuation) soaksOn(node string) string {
+	if !e.Soaks {
+		return ""
+	}
+
+	return node
+}
+
 // Soaking is a change of a canary machine that the machine soaks after.
 func Soaking(op Step) Step {
 	switch s := op.(type) {

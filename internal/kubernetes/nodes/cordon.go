@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -30,6 +31,10 @@ const (
 	// resetMark is the annotation on nodes whose machines talosop reset and that stayed in the cluster. Its value is the
 	// time of the last reset.
 	resetMark = "talosop.dev/reset"
+	// soakMark is the annotation on changed nodes of a canary pool until their soak has ended. Its value is when it began,
+	// or soakDue.
+	soakMark = "talosop.dev/canary-soak"
+	soakDue  = "due"
 )
 
 func marked(node *corev1.Node) bool {
@@ -135,6 +140,42 @@ func staged(node *corev1.Node) bool {
 	boot, noted := node.Annotations[stagedMark]
 
 	return noted && boot == node.Status.NodeInfo.BootID
+}
+
+// NoteSoak notes on a node of a canary pool how far its soak is; the zero value takes the note off. Idempotent.
+func (n *Nodes) NoteSoak(ctx context.Context, name string, soak kubestate.Soak) error {
+	err := n.changeNode(ctx, name, func(node *corev1.Node) *nodePatch {
+		value := soakDue
+		if !soak.Since.IsZero() {
+			value = soak.Since.UTC().Format(time.RFC3339)
+		}
+
+		switch noted, is := node.Annotations[soakMark]; {
+		case soak.Due && noted != value:
+			return annotate(soakMark, &value, nil)
+		case !soak.Due && is:
+			return annotate(soakMark, nil, nil)
+		default:
+			return nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("update the canary annotation of node %s: %w", name, api.WithoutURL(err))
+	}
+
+	return nil
+}
+
+// soakOf reads the note. One that cannot be read means that the soak has not begun.
+func soakOf(node *corev1.Node) (soak kubestate.Soak) {
+	value, noted := node.Annotations[soakMark]
+	soak.Due = noted
+
+	if since, err := time.Parse(time.RFC3339, value); err == nil {
+		soak.Since = since
+	}
+
+	return soak
 }
 
 // nodePatch is a merge patch of a node. What is nil in it is taken off the node.

@@ -91,6 +91,7 @@ func Of(node *corev1.Node) kubestate.Node {
 		TalosVersion:   talosOf(node.Status.NodeInfo.OSImage),
 		BootID:         node.Status.NodeInfo.BootID,
 		Staged:         staged(node),
+		Soak:           soakOf(node),
 		Keys:           rotation.ParseKeys(node.Annotations[rotation.Annotation]),
 	}
 
