@@ -32,6 +32,11 @@ type Changes struct {
 	// there are.
 	Hooks        []hook.Hook
 	HooksUnknown bool
+	// Canary is the pool that changes first. CanaryUnknown is true while a plan does not know it.
+	Canary        cluster.Canary
+	CanaryUnknown bool
+	// UpdateTimeout limits an update; zero while it is unknown.
+	UpdateTimeout time.Duration
 	// Window is when machines may go out of service. RefusesOutside is true when plans that need it at another time are
 	// refused.
 	Window         timetable.Window

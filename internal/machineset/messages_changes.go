@@ -278,6 +278,19 @@ var (
 		"Check the `pod` settings. If they are correct, report this with the version of the provider.")
 )
 
+// The canary pool.
+var (
+	unknownCanary = Messages.Invalid("canary_pool",
+		"Found {{quote .value}}.",
+		"Allowed: {{if .pools}}{{.pools}}{{else}}no pools, because this cluster has no workers{{end}}.",
+		"Name a pool of `workers`, whose machines change before all others.")
+
+	soakTooLong = Messages.Invalid("canary_soak",
+		"Found {{.soak}}, while `timeouts.update` is {{.limit}}.",
+		"Allowed: less than `timeouts.update`, which also includes the changes before and after the soak.",
+		"Raise `timeouts.update` to the time of the whole rollout, or shorten `soak`.")
+)
+
 // Hooks of users.
 var (
 	unknownHookPool = Messages.Invalid("hook_pool",

@@ -119,7 +119,7 @@ func (p Set) operationsOf(
 	}
 
 	return append(first, slices.Concat(p.routesTo(steps, leaving), p.checksAsked(steps), p.hooksRun(steps),
-		awaited(steps), lines)...)
+		p.canaryFirst(steps), awaited(steps), lines)...)
 }
 
 // bookkeeping lists what an apply does without a step on any machine.

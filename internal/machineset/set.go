@@ -165,6 +165,7 @@ func (p Set) Spec(recorded PriorState, files Rendered) cluster.Spec {
 		Unmanaged:        recorded.Unmanaged,
 		Machines:         []cluster.Machine{}, // nil before there is a spec
 		Pools:            p.budgets(),
+		Canary:           p.Changes.Canary,
 		Bootstrapped:     Bootstrapped(recorded.Phase),
 		NodesBecomeReady: p.nodesBecomeReady(),
 		Kubernetes:       p.kubernetes(recorded),

@@ -26,7 +26,7 @@ func (p Set) Validate() finding.List {
 	p = p.WithFacts()
 
 	return slices.Concat(validateMachines(p), validateVersions(p), validateConfigurations(p), validateResets(p),
-		p.refuseOutsideOfCluster(), p.ValidateHooks())
+		p.refuseOutsideOfCluster(), p.ValidateHooks(), p.validateCanary())
 }
 
 // ValidateSecrets checks the secrets, and that a snapshot to restore is from their cluster.

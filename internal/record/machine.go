@@ -43,6 +43,8 @@ type Machine struct {
 	NodeName       string                         `json:"node_name,omitempty"`
 	KubeletVersion string                         `json:"kubelet_version,omitempty"`
 	Running        map[kubenames.Component]string `json:"running,omitzero"`
+	// Soaks is true for a canary machine whose soak has not ended.
+	Soaks bool `json:"soaks,omitempty"`
 	// MemberID is the machine's etcd member, and RestoredAt the time when its etcd was restored from a snapshot.
 	MemberID   string    `json:"member_id,omitempty"`
 	RestoredAt time.Time `json:"etcd_restored_at,omitzero"`

@@ -14,6 +14,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
@@ -48,7 +49,7 @@ func clusterFrom(
 	handle := clusterimport.HandleOf(of)
 
 	model := ClusterModel{CommonModel: plane.CommonModel, settingsModel: settingsFrom(handle, file, of),
-		TalosVersion: plane.TalosVersion}
+		TalosVersion: plane.TalosVersion, Upgrade: rollout.NoUpgrade()}
 	model.ID = handle.Name
 	settings.Write(common, &model.NodeModel, &model.PlaneModel)
 

@@ -15,6 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/endpoint"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
@@ -29,6 +30,7 @@ type ClusterModel struct {
 	TalosVersion types.String `tfsdk:"talos_version"`
 	ControlPlane types.Object `tfsdk:"control_plane"`
 	Workers      types.Map    `tfsdk:"workers"`
+	Upgrade      types.Object `tfsdk:"upgrade"`
 }
 
 // planesModel is the control plane of a cluster.
@@ -100,6 +102,9 @@ func (m ClusterModel) MachineSet(ctx context.Context) (writtenSet, diag.Diagnost
 	m.putOwn(ctx, &p.Set)
 	p.allowBootstrap = m.AllowBootstrap
 	m.Put(ctx, &p.Set)
+	rollout.PutUpgrade(ctx, m.Upgrade, &p.Set)
+
+	p.Changes.UpdateTimeout = tf.UpdateTimeout(ctx, m.Timeouts)
 
 	diags = append(diags, m.restore(ctx, &p)...)
 

@@ -27,6 +27,7 @@ func clusterResourceAttributes(ctx context.Context) map[string]schema.Attribute 
 	attributes["control_plane"] = tf.RequiredObject("The control plane: its machines and the settings they share. "+
 		"`observed` and `operations` refer to these machines by name.", planesAttributes())
 	attributes["workers"] = workersAttribute()
+	attributes["upgrade"] = rollout.UpgradeAttribute()
 	attributes["health_checks"] = healthchecks.AttributeAsIn("worker", rollout.PositiveDuration)
 	attributes["hooks"] = hooks.AttributeAsIn("worker", rollout.PositiveDuration)
 

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // locked is a configuration with a locked control plane and a locked worker.
@@ -13,6 +14,11 @@ func locked(base tftest.Config) tftest.Config {
 	return tftest.With(tftest.With(base, true, "control_plane", "machines", "cp-2", "locked"), true, "workers", "batch",
 		"machines",
 		"w-1", "locked")
+}
+
+// canary is a configuration with a canary pool.
+func canary(base tftest.Config, pool any) tftest.Config {
+	return tftest.With(base, tftest.Config{"pool": pool, "soak": "20m"}, "upgrade", "canary")
 }
 
 // heldScenarios are plans of changes that are held.
@@ -24,6 +30,28 @@ func heldScenarios() map[string]planScenario {
 	}
 
 	return map[string]planScenario{
+		"canary": {
+			says:   "Talos is upgraded, first in the canary pool.",
+			before: canary(olderCluster("v1.12.6"), "batch"), after: canary(olderCluster("v1.13.2"), "batch"),
+		},
+		"canary-soaks": {
+			says:   "The same, after an apply that was killed within the soak.",
+			before: canary(olderCluster("v1.12.6"), "batch"), after: canary(olderCluster("v1.13.2"), "batch"),
+			since: func(t *testing.T, state tftypes.Value) tftypes.Value {
+				t.Helper()
+
+				machines := tftest.Remembered(t, state)
+				for _, name := range []string{"batch/w-1", "batch/w-2"} {
+					machines.Change(name, func(m *record.Machine) { m.TalosVersion, m.Soaks = "v1.13.2", true })
+				}
+
+				return tftest.Remember(t, state, machines)
+			},
+		},
+		"canary-unknown": {
+			says:   "The canary pool is not known yet.",
+			before: olderCluster("v1.12.6"), after: canary(olderCluster("v1.13.2"), tftest.Unknown{}),
+		},
 		"window-closed": {
 			says:   "A file takes a reboot outside of the maintenance window: the apply waits.",
 			before: tftest.BaseCluster(),

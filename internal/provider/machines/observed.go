@@ -116,7 +116,7 @@ func recordedMachine(m record.Machine, role step.Role, phase cluster.Phase) step
 		Stage: m.Stage, Ready: m.Ready, UUID: m.UUID, BootID: m.BootID, TalosVersion: m.TalosVersion,
 		Platform: m.Platform, Schematic: m.Schematic, Extensions: m.Extensions, Installer: m.Installer,
 		NodeName: m.NodeName, ConfigDigest: m.ConfigDigest, StagedDigest: m.StagedDigest, Images: m.Images,
-		Keys: m.Keys, RestoredAt: m.RestoredAt,
+		Keys: m.Keys, RestoredAt: m.RestoredAt, Soaks: m.Soaks,
 		Claimed: m.Drift.Has(record.OwnedByAnother), MarkUnproven: m.Drift.Has(record.MarkUnproven),
 	}
 
@@ -212,9 +212,9 @@ func seeNode(now *record.Machine, m cluster.Machine, have cluster.Snapshot, last
 	switch {
 	case registered:
 		now.NodeName, now.KubeletVersion, now.Running = node.Name, node.KubeletVersion, machineset.RunningOn(node)
-		now.BootID = cmp.Or(now.BootID, node.BootID)
+		now.BootID, now.Soaks = cmp.Or(now.BootID, node.BootID), node.Soak.Due
 	case !have.Kubernetes.Reachable:
-		now.KubeletVersion, now.Running = last.KubeletVersion, last.Running
+		now.KubeletVersion, now.Running, now.Soaks = last.KubeletVersion, last.Running, last.Soaks
 		now.NodeName, now.BootID = cmp.Or(now.NodeName, last.NodeName), cmp.Or(now.BootID, last.BootID)
 	}
 }

@@ -46,6 +46,20 @@ func DeadlineOf(
 	return context.WithTimeoutCause(ctx, timeout, &RanOutError{Operation: op, Limit: timeout})
 }
 
+// UpdateTimeout is the limit of an update; zero while it is unknown, or is no duration.
+func UpdateTimeout(ctx context.Context, limits timeouts.Value) time.Duration {
+	if !FullyKnown(limits) {
+		return 0
+	}
+
+	timeout, diags := limits.Update(ctx, defaultChange)
+	if diags.HasError() {
+		return 0
+	}
+
+	return timeout
+}
+
 // opInvoke is the only operation of an action.
 const opInvoke = "invoke"
 
