@@ -149,19 +149,21 @@ func SoakingNodes(want Spec, have Snapshot) (names []string, since time.Time) {
 // silent, and while Kubernetes does not answer.
 func FailedSoak(want Spec, begun, now Snapshot, p Policy) (reason string, unknown bool) {
 	for _, m := range want.Ordered().canaries() {
-		if node, _ := begun.NodeOf(m); !node.Soak.Due {
+		was, _ := begun.NodeOf(m)
+		if !was.Soak.Due {
 			continue
 		}
 
-		was, is := begun.Machines[m.Name], now.Machines[m.Name]
-		silent := is.Access == step.Unreachable && now.Time.Sub(is.Since) <= p.DeadAfter
+		s := now.Machines[m.Name]
+		is, _ := now.NodeOf(m)
+		silent := s.Access == step.Unreachable && now.Time.Sub(s.Since) <= p.DeadAfter
 
 		switch problem := NotReady(want, now, m); {
 		case silent, !now.Kubernetes.Reachable:
 			unknown = true
 		case problem != "":
 			return m.Name + " " + problem, false
-		case was.BootID != "" && was.BootID != is.BootID:
+		case was.BootID != "" && is.BootID != "" && was.BootID != is.BootID:
 			return m.Name + " rebooted", false
 		}
 	}

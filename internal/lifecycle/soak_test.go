@@ -49,7 +49,7 @@ func canarySite(soak time.Duration) (*fleetInMemory, cluster.Spec) {
 			Wanted: cluster.Wanted{Address: name}, Configured: cluster.Configured{ConfigDigest: "new"}})
 		f.states[name] = step.MachineState{Access: step.Member, Stage: step.StageRunning, Ready: true, Role: step.Worker,
 			NodeName: name, ConfigDigest: "old", RebootFor: []string{"machine.sysctls"}, BootID: "first"}
-		f.nodes[name] = kubestate.Node{Name: name, Ready: true}
+		f.nodes[name] = kubestate.Node{Name: name, Ready: true, BootID: "first"}
 	}
 
 	return f, want
@@ -220,7 +220,7 @@ func TestSoak_failureEndsTheRollout(t *testing.T) {
 		"node not ready": {want: "b its node b is not Ready yet", breaks: func(f *fleetInMemory) {
 			_ = f.node("b", func(n *kubestate.Node) { n.Ready = false })
 		}},
-		"reboot": {want: "b rebooted", breaks: func(f *fleetInMemory) { f.become("b", func(s *step.MachineState) { s.BootID = "third" }) }},
+		"reboot": {want: "b rebooted", breaks: func(f *fleetInMemory) { _ = f.node("b", func(n *kubestate.Node) { n.BootID = "third" }) }},
 		"silence": {want: "b is not a member of the cluster yet", breaks: func(f *fleetInMemory) {
 			f.become("b", func(s *step.MachineState) { *s = step.MachineState{Access: step.Unreachable} })
 		}},

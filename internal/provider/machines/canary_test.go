@@ -35,7 +35,7 @@ func TestCanary_mistakes(t *testing.T) {
 		"a longer one than given": {tftest.With(canary(tftest.BaseCluster(), "batch"), "10m", "timeouts", "update"),
 			at + `.AttributeName("soak")`, []string{"[canary_soak]", "Found 20m", "is 10m"}},
 		"no duration": {tftest.With(canary(tftest.BaseCluster(), "batch"), "soon", "upgrade", "canary", "soak"),
-			at + `.AttributeName("soak")`, []string{"[invalid_duration]"}},
+			at + `.AttributeName("soak")`, []string{"[invalid_time_limit]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
