@@ -21,7 +21,7 @@ func everything() record.Machine {
 		HostnameUnset: true, NodeName: "n", KubeletVersion: "v1.36.3",
 		Running:  map[kubenames.Component]string{kubenames.Kubelet: "v1.36.3"},
 		MemberID: "m", RestoredAt: time.Date(2026, 11, 28, 1, 2, 3, 4, time.UTC), PodDigest: "p", PeerAddress: "10.96.0.1",
-		Link: "eth0",
+		Link: "eth0", Soaks: true,
 		Drift: record.Drift{
 			{Kind: record.AddressDiffers, Found: "10.0.0.9", Wanted: "10.0.0.1"},
 			{Kind: record.TalosDiffers, Found: "v1.13.0", Wanted: "v1.13.1"},
