@@ -90,7 +90,7 @@ func TestDecodeFormer_readsEveryField(t *testing.T) {
 		"peer_address": "10.96.0.1", "hostname_unset": true}}`))
 
 	want := everything()
-	want.Drift, want.Link = nil, "" // those states had no links
+	want.Drift, want.Link, want.Soaks = nil, "", false // those states had no links and no canaries
 
 	if err != nil || !reflect.DeepEqual(got, record.Machines{"cp-1": want}) {
 		t.Errorf("read is %+v, %v", got, err)
