@@ -17,9 +17,9 @@ import (
 )
 
 // servedState is what clients read: the boot's resources, with cluster members from
-// the cluster's shared list, behind the access policy.
+// the cluster's shared list, encoded once, behind the access policy.
 func (s *Server) servedState() state.CoreState {
-	return state.Filter(&memberView{CoreState: s.Resources, b: s}, s.accessPolicy)
+	return state.Filter(&encodedView{CoreState: &memberView{CoreState: s.Resources, b: s}}, s.accessPolicy)
 }
 
 // since114 are types that machines of Talos 1.14 have, and that all machines of a site share.
