@@ -2,6 +2,7 @@ package etcdstate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
@@ -109,13 +110,21 @@ func (t Together) Takes(version string) (why string, tell bool) {
 
 // MinorOf is the minor version of a version such as 3.7.1 or v3.7.1; empty for any other text.
 func MinorOf(version string) string {
-	var major, minor int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); err != nil {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor := rest
+
+	if end := strings.IndexFunc(rest, notDigit); end >= 0 {
+		minor = rest[:end]
+	}
+
+	if major == "" || minor == "" || strings.ContainsFunc(major, notDigit) {
 		return ""
 	}
 
-	return fmt.Sprintf("%d.%d", major, minor)
+	return major + "." + minor
 }
+
+func notDigit(r rune) bool { return r < '0' || r > '9' }
 
 // OfTalos is the minor version of etcd that a Talos version runs on control planes by default; empty if version is
 // not a version.
@@ -124,5 +133,5 @@ func OfTalos(version string) string {
 		return ""
 	}
 
-	return fmt.Sprintf("3.%d", talosversion.Of(version).EtcdMinor)
+	return "3." + strconv.FormatUint(talosversion.Of(version).EtcdMinor, 10)
 }
