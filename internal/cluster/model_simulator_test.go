@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -61,7 +63,7 @@ type simFleet struct{ *talos.Fleet }
 
 func (f simFleet) Machine(m cluster.Machine) lifecycle.Machine { return f.Fleet.Machine(m) }
 
-var modelBundle = sync.OnceValues(pki.Generate)
+var modelBundle = sync.OnceValues(secretstest.Generate)
 
 func newTwins(t *testing.T, seed uint64, controlPlanes, workers int) *twins {
 	t.Helper()

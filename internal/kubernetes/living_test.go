@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	talosclient "github.com/siderolabs/talos/pkg/machinery/client"
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +76,7 @@ func assets(t *testing.T) string {
 	return folder
 }
 
-var sharedBundle = sync.OnceValues(pki.Generate)
+var sharedBundle = sync.OnceValues(secretstest.Generate)
 
 func newLiving(t *testing.T, assets string) *living {
 	t.Helper()

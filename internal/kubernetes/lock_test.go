@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -399,7 +400,7 @@ func TestLock_queuesWithinTheProcess(t *testing.T) {
 	t.Parallel()
 
 	// The queue is that of the cluster's CA, so this CA is of this test alone.
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	check(t, err)
 
 	l := newLivingOf(t, "", bundle)

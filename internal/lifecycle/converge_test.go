@@ -11,20 +11,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 )
 
 // sharedBundle is generated once, because key generation takes most of the time of a small test.
-var sharedBundle = sync.OnceValues(pki.Generate)
+var sharedBundle = sync.OnceValues(secretstest.Generate)
 
 func TestCreate_endsInAUsableCluster(t *testing.T) {
 	t.Parallel()
@@ -227,7 +228,7 @@ func TestIdentity_refusesAMachineOfAnotherCluster(t *testing.T) {
 	s.create()
 	s.sim.ForgetCalls()
 
-	other, err := pki.Generate()
+	other, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // isolatedMachine renders a machine of an isolated cluster.
@@ -19,7 +20,7 @@ func isolatedMachine(
 ) (machineconfig.Config, error) {
 	t.Helper()
 
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestIsolated_refusesTheArgumentDiscovery(t *testing.T) {
 func TestIsolated_containersFindTheEndpoint(t *testing.T) {
 	t.Parallel()
 
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,10 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
 // An isolated set must not use the address of a member in its snapshot.
@@ -59,7 +60,7 @@ func TestIsolated_hasNoAddressOfTheOtherCluster(t *testing.T) {
 func TestIsolated_isAnotherCluster(t *testing.T) {
 	t.Parallel()
 
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
@@ -14,7 +16,7 @@ func TestRender_isWhatItIsMadeFrom(t *testing.T) {
 	t.Parallel()
 
 	bundle := func() *pki.Bundle {
-		b, err := pki.Generate()
+		b, err := secretstest.Generate()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
@@ -46,7 +48,7 @@ var (
 )
 
 func newSecrets() (*secrets.Bundle, error) {
-	return secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Minute)), config.TalosVersion1_13)
+	return secretstest.Secrets(time.Now().Add(-time.Minute))
 }
 
 // secretsFor are the secrets of another cluster of the site, which the test may change.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
@@ -45,7 +47,7 @@ var (
 )
 
 func newSecrets() (*secrets.Bundle, error) {
-	return secrets.NewBundle(secrets.NewFixedClock(time.Now().Add(-time.Minute)), contract)
+	return secretstest.Secrets(time.Now().Add(-time.Minute))
 }
 
 func newOwner(t *testing.T, simulator *sim.Simulator) owner {

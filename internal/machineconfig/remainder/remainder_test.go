@@ -6,13 +6,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-var bundleOnce = sync.OnceValues(pki.Generate)
+var bundleOnce = sync.OnceValues(secretstest.Generate)
 
 func generate(t *testing.T, role machineconfig.Role, contract string, patches ...string) []byte {
 	t.Helper()

@@ -3,9 +3,10 @@ package ledger_test
 import (
 	"testing"
 
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
+
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestLedger_newWalk(t *testing.T) {
 	t.Parallel()
 
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}
