@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,8 +35,10 @@ type StandInServer struct {
 	version string
 	tls     *tls.Config
 	clients *x509.CertPool
-	stopOwn func()
-	stopped atomic.Bool
+	// verified are the certificates of clients, by their content, whose signature was verified.
+	verified sync.Map
+	stopOwn  func()
+	stopped  atomic.Bool
 }
 
 // Serve implements Backend: every version is served alike and answers with itself.
