@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	talosclient "github.com/siderolabs/talos/pkg/machinery/client"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +27,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 

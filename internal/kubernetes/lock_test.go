@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/lock"
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 

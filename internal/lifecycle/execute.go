@@ -10,7 +10,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -36,11 +35,8 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	m := o.on
 	machine := r.Fleet.Machine(m)
 
-	// Before the change, so that no kill in between skips the soak.
-	if node := step.SoaksOn(o.step); node != "" {
-		if err := r.Kubernetes.NoteSoak(ctx, node, kubestate.Soak{Due: true}); err != nil {
-			return err
-		}
+	if err := r.noteDueSoak(ctx, o.step); err != nil {
+		return err
 	}
 
 	switch s := o.step.(type) {

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // isolatedMachine renders a machine of an isolated cluster.

@@ -4,10 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // An isolated set must not use the address of a member in its snapshot.

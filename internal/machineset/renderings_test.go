@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // A rendering is reused only for the same secrets, settings and machine.

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
@@ -29,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // testCluster is the owner's side of a cluster on simulated machines: its secrets,

@@ -6,11 +6,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 var bundleOnce = sync.OnceValues(secretstest.Generate)

@@ -3,11 +3,10 @@ package ledger_test
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // A process may be configured more than once: what its resources hold counts in every walk, what they plan in one.

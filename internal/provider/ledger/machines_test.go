@@ -3,11 +3,10 @@ package ledger_test
 import (
 	"testing"
 
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
-
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/ledger"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // The destroy of a deposed object is planned after its replacement has claimed the machines: it resets none of them,

@@ -50,8 +50,8 @@ func TestCanary_mistakes(t *testing.T) {
 		"an unknown limit":  tftest.With(tftest.With(canary(tftest.BaseCluster(), "gpu"), "3h", "upgrade", "canary", "soak"), tftest.Unknown{}, "timeouts", "update"),
 		"time for the soak": tftest.With(tftest.With(canary(tftest.BaseCluster(), "gpu"), "3h", "upgrade", "canary", "soak"), "4h", "timeouts", "update"),
 	} {
-		if said := tftest.Validate(t, "talosop_cluster", config); len(said) > 0 {
-			t.Errorf("%s: %s", name, tftest.Show(said))
+		if reported := tftest.Validate(t, "talosop_cluster", config); len(reported) > 0 {
+			t.Errorf("%s: %s", name, tftest.Show(reported))
 		}
 	}
 }

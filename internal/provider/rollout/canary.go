@@ -23,8 +23,8 @@ type canaryModel struct {
 
 // UpgradeAttribute is how rollouts go through the pools of a cluster.
 func UpgradeAttribute() schema.SingleNestedAttribute {
-	canary := tf.RequiredObject("Pool that changes first, before control planes and other pools; machines that do not work "+
-		"may change earlier. See the [guide](../guides/talos-upgrades#canary).", map[string]schema.Attribute{
+	canary := tf.RequiredObject("Pool that changes first, before control planes and other pools; machines that do not "+
+		"work may change earlier. See the [guide](../guides/talos-upgrades#canary).", map[string]schema.Attribute{
 		"pool": tf.RequiredString("Name of the pool in `workers`."),
 		"soak": tf.RequiredString("How long its machines must work and `health_checks` must pass before others follow, such "+
 			"as `30m`. A failure ends the apply, and the next one begins the soak again.", PositiveDuration),

@@ -63,7 +63,7 @@ func (v *encodedView) encode(r resource.Resource) (resource.Resource, error) {
 	return encoded, nil
 }
 
-// sameVersion is false for a resource that was deleted and made again, whose versions begin anew.
+// sameVersion is false for a resource that was deleted and made again, whose versions start again at one.
 func sameVersion(a, b resource.Metadata) bool {
 	return a.Equal(b) && a.Created().Equal(b.Created()) && a.Updated().Equal(b.Updated())
 }

@@ -158,8 +158,8 @@ func (k *realKube) writeServing() error {
 	})
 }
 
-// commonArgs are Talos's, as far as they mean something without kubelets. Two differ: nothing here would remove the taint that TaintNodesByCondition puts on new nodes, and
-// there is no address that may be published as an endpoint.
+// commonArgs are Talos's, as far as they mean something without kubelets. Two differ: nothing here would remove the
+// taint that TaintNodesByCondition puts on new nodes, and there is no address that may be published as an endpoint.
 func (k *realKube) commonArgs() []string {
 	config := k.site.Config
 	file := func(name string) string { return filepath.Join(k.dir, name) }
