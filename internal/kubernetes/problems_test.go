@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,7 +172,10 @@ func TestUpgradeChecks_problemsOfAnyVersion(t *testing.T) {
 		got[upgrade.PodCode+" "+pod.Object.String()] = pod.Reason
 	}
 
-	for _, p := range append(found.AllProblems(), extensions...) {
+	secrets, err := client.ExpiredSecrets(t.Context())
+	check(t, err)
+
+	for _, p := range slices.Concat(found.AllProblems(), extensions, secrets) {
 		reason, _, _ := strings.Cut(p.Reason, " at ")
 		got[p.Code+" "+p.Object] = reason
 	}

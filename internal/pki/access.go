@@ -77,9 +77,12 @@ var (
 	}
 	AskingOwners = Access{Operation: "Plan that removes machines: whose they are"}
 	Checking     = Access{
-		Operation:  "Plan of an upgrade of Kubernetes: what obstructs it; `talosop_upgrade_checks`",
-		Talos:      []string{RoleAdmin},
-		Kubernetes: KubernetesAccess{Secrets: true},
+		Operation: "Plan of an upgrade of Kubernetes: what obstructs it",
+		Talos:     []string{RoleAdmin},
+	}
+	CheckingSecrets = Access{
+		Operation: "`talosop_upgrade_checks`",
+		Talos:     []string{RoleAdmin}, Kubernetes: KubernetesAccess{Secrets: true},
 	}
 	Examining = Access{
 		Operation: "`talosop_cluster_health`, `talosop_etcd_members`",
@@ -127,7 +130,7 @@ var (
 // Accesses are all of them.
 func Accesses() []Access {
 	return []Access{
-		Observing, AskingOwners, Checking, Examining, Inspecting, BackingUp, ReadingSchedule, ReadingAddons,
+		Observing, AskingOwners, Checking, CheckingSecrets, Examining, Inspecting, BackingUp, ReadingSchedule, ReadingAddons,
 		ChangingObjects, Importing, Collecting, Operating, Changing,
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
@@ -155,7 +154,7 @@ func TestGuides_namesExist(t *testing.T) {
 var problemCodes = []string{
 	upgrade.RemovedSettingCode, upgrade.RemovedResourceCode, upgrade.RemovedRequestCode, upgrade.WebhookCode,
 	upgrade.EndpointCode, upgrade.ConversionCode, upgrade.AggregatedCode, upgrade.EvictionCode, upgrade.CertificateCode,
-	upgrade.ExtensionCode, upgrade.PodCode, providerdata.ChartCode,
+	upgrade.ExtensionCode, upgrade.PodCode, upgrade.ChartCode,
 }
 
 // schemaNames are those of all types, functions, attributes and problem codes of the provider.

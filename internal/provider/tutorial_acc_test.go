@@ -154,7 +154,7 @@ func (r *reader) compare(t *testing.T, block *tutorialBlock) {
 	err := compared(t.Context())
 
 	if block.terminal != "" {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 
 		err = wait.Until(ctx, 50*time.Millisecond, compared)

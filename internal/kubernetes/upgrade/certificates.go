@@ -14,9 +14,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
-// expiredSecrets finds TLS Secrets whose certificate has expired. Pods that are started again, as in an upgrade, serve
+// ExpiredSecrets finds TLS Secrets whose certificate has expired. Pods that are started again, as in an upgrade, serve
 // it.
-func (u *Upgrade) expiredSecrets(ctx context.Context) ([]Problem, error) {
+func (u *Upgrade) ExpiredSecrets(ctx context.Context) ([]Problem, error) {
 	list, err := u.api.CoreV1().Secrets(metav1.NamespaceAll).List(ctx,
 		metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeTLS)})
 	if err != nil {

@@ -26,6 +26,7 @@ const (
 	CertificateCode     = "certificate_expired"
 	ExtensionCode       = "extension_missing"
 	PodCode             = "pod_not_ready"
+	ChartCode           = "chart_incompatible"
 )
 
 // Problem is an object that blocks a change of the cluster, or that the change breaks.
@@ -67,10 +68,9 @@ func (o Obstacles) ProblemLines() []string {
 	return lines
 }
 
-// standing are the sources of problems that no version causes.
+// standing are the sources of problems that no version causes. None reads Secrets, because plans ask them.
 func (u *Upgrade) standing() []func(context.Context) ([]Problem, error) {
-	return []func(context.Context) ([]Problem, error){u.servicesBehind, u.blockedEvictions, u.lossyDefinitions,
-		u.expiredSecrets}
+	return []func(context.Context) ([]Problem, error){u.servicesBehind, u.blockedEvictions, u.lossyDefinitions}
 }
 
 // bounded asks a source within the time of a call.

@@ -3,12 +3,15 @@ package health
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
+	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
@@ -95,7 +98,7 @@ func (d *upgradeChecksDataSource) problems(
 	reading := *d.ProviderData
 	reading.Talos.TrustNodeNames = true
 
-	c, err := reading.ClientsOf(ctx, pki.Checking, p, machineset.PriorState{}, bundle, api.Options{})
+	c, err := reading.ClientsOf(ctx, pki.CheckingSecrets, p, machineset.PriorState{}, bundle, api.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +112,16 @@ func (d *upgradeChecksDataSource) problems(
 		return nil, err
 	}
 
-	found, err := c.UpgradeChecks(ctx, want.Machines, minors, to)
+	found, err := c.UpgradeChecks(ctx, want.Machines, minors)
 	problems := found.AllProblems()
+
+	secrets, unread := c.API.ExpiredSecrets(ctx)
+	problems, err = append(problems, secrets...), errors.Join(err, unread)
+
+	if to != "" {
+		charts, unread := unsuited(ctx, c.API, to)
+		problems, err = append(problems, charts...), errors.Join(err, unread)
+	}
 
 	pods, unread := c.API.UnreadyPods(ctx)
 	for _, pod := range pods {
@@ -122,6 +133,19 @@ func (d *upgradeChecksDataSource) problems(
 	if official, given := tf.KnownStrings(config.Extensions); given && !config.Extensions.IsNull() {
 		missing, unread := c.API.MissingExtensions(ctx, official)
 		problems, err = append(problems, missing...), errors.Join(err, unread)
+	}
+
+	return problems, err
+}
+
+// unsuited are the Helm releases whose chart is not for a version of Kubernetes.
+func unsuited(ctx context.Context, client *kubernetes.Client, to string) ([]upgrade.Problem, error) {
+	charts, err := (&release.Cluster{API: client}).Unsuited(ctx, to)
+
+	var problems []upgrade.Problem
+	for _, u := range charts {
+		problems = append(problems, upgrade.Problem{Code: upgrade.ChartCode, Object: "Helm release " + u.String(),
+			Reason: fmt.Sprintf("chart %s %s is for Kubernetes %s", u.Chart, u.Version, u.Allowed)})
 	}
 
 	return problems, err

@@ -134,7 +134,7 @@ var (
 		"Objects of {{.cluster}} obstruct the Kubernetes upgrade",
 		"The upgrade to {{.to}} may fail or lose data because of:{{bullets .problems}}",
 		"The apply continues in any case. Correct these objects before you apply, or make sure that they do no harm. "+
-			"The data source `talosop_upgrade_checks` has the same list.")
+			"The data source `talosop_upgrade_checks` also looks at pods, and into Secrets: at certificates and Helm charts.")
 
 	kubeletsTooOld = Messages.Warning("kubelets_too_old",
 		"Kubelets of other resources are too old for cluster {{.cluster}}",

@@ -13,7 +13,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
-	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
@@ -98,7 +97,7 @@ func askForRemovals(
 
 	defer c.Close()
 
-	removed, err := c.UpgradeChecks(ctx, u.Machines, u.Minors(), u.Path.To.String())
+	removed, err := c.UpgradeChecks(ctx, u.Machines, u.Minors())
 	found := UpgradeObstacles{Obstacles: removed}
 
 	if !p.OwnsControlPlane() {
@@ -115,10 +114,10 @@ func askForRemovals(
 	return found, err
 }
 
-// UpgradeChecks finds what an upgrade through minor versions of Kubernetes would run into, and charts that are not for
-// the last version. Without minor versions, it finds what blocks or breaks any change.
+// UpgradeChecks finds what an upgrade through minor versions of Kubernetes would run into. Without minor versions, it
+// finds what blocks or breaks any change. It reads no Secrets.
 func (c clients) UpgradeChecks(
-	ctx context.Context, machines []cluster.Machine, minors [][2]string, to string,
+	ctx context.Context, machines []cluster.Machine, minors [][2]string,
 ) (upgrade.Obstacles, error) {
 	var controlPlanes, workers []string
 
@@ -133,23 +132,8 @@ func (c clients) UpgradeChecks(
 	opened := &openedResources{fleet: c.Machines, Machines: machines}
 	defer opened.Close()
 
-	found, err := c.API.UpgradeChecks(ctx, minors, controlPlanes, workers, opened.of)
-
-	if to != "" {
-		charts, unread := (&release.Cluster{API: c.API}).Unsuited(ctx, to)
-		err = errors.Join(err, unread)
-
-		for _, u := range charts {
-			found.Problems = append(found.Problems, upgrade.Problem{Code: ChartCode, Object: "Helm release " + u.String(),
-				Reason: fmt.Sprintf("chart %s %s is for Kubernetes %s", u.Chart, u.Version, u.Allowed)})
-		}
-	}
-
-	return found, err
+	return c.API.UpgradeChecks(ctx, minors, controlPlanes, workers, opened.of)
 }
-
-// ChartCode is the code of a problem with the chart of an addon.
-const ChartCode = "chart_incompatible"
 
 // openedResources are the resources of machines during the requests.
 type openedResources struct {

@@ -30,8 +30,8 @@ func UpgradeAttribute() schema.SingleNestedAttribute {
 			"as `30m`. A failure ends the apply, and the next one begins the soak again.", PositiveDuration),
 	})
 
-	return tf.OptionalObject("The order in which upgrades and other changes take machines out of service (default: "+
-		"control planes, then all pools)."+tf.TerraformOnly, map[string]schema.Attribute{"canary": canary})
+	return tf.OptionalObject("Order in which changes take machines out of service (default: control planes, then all "+
+		"pools)."+tf.TerraformOnly, map[string]schema.Attribute{"canary": canary})
 }
 
 // NoUpgrade is the attribute without a value.
