@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // shared is a cluster of single machines in two stacks, each with two provider configurations: four processes that
@@ -90,7 +90,7 @@ func TestAccMachines_takeTurns(t *testing.T) {
 
 	s, simulator := standIn(t, 3, 3)
 
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 const scheduleResource = "talosop_etcd_backup_schedule"
@@ -364,7 +365,7 @@ func (s *scheduleSite) testAnotherCluster(t *testing.T) {
 	d := tftest.Drive(t, scheduleResource, nil)
 	d.Apply(t, config).Must(t)
 
-	other, err := tftest.QuickBundle()
+	other, err := secretstest.Generate()
 	tftest.Must(t, err)
 
 	secrets, err := other.YAML()

@@ -11,6 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // needsConsent is the code of the error that refuses a bootstrap with secrets that may have a cluster.
@@ -36,7 +37,7 @@ func planeOfSite(s *sitetest.Site, secrets string, machines ...*sim.Machine) tft
 func olderBundle(t *testing.T) string {
 	t.Helper()
 
-	bundle, err := tftest.QuickBundle()
+	bundle, err := secretstest.Generate()
 	tftest.Must(t, err)
 
 	content, err := bundle.YAML()

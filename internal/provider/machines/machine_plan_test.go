@@ -16,6 +16,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // fullMachine is a configuration with every argument set.
@@ -158,7 +159,7 @@ func TestMachine_replacements(t *testing.T) {
 func otherSecrets(t *testing.T) string {
 	t.Helper()
 
-	other, err := tftest.QuickBundle()
+	other, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

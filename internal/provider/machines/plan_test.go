@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // planOf plans and returns the planned value; errors fail the test.
@@ -241,7 +242,7 @@ func TestPlan_resumesAnUnfinishedRun(t *testing.T) {
 func TestPlan_refusedChanges(t *testing.T) {
 	t.Parallel()
 
-	other, err := tftest.QuickBundle()
+	other, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

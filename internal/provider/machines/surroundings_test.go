@@ -15,9 +15,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // privateValues is private state as in the framework.
@@ -129,7 +129,7 @@ func controlPlane(secrets string, host *machineset.Host) writtenSet {
 func TestSurroundings_keepWhatNoLookShows(t *testing.T) {
 	t.Parallel()
 
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}

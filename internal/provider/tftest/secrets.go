@@ -1,18 +1,14 @@
 package tftest
 
 import (
-	_ "embed" // the service account key
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/siderolabs/talos/pkg/machinery/config"
-	talossecrets "github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // newSecrets are the bundles that every process of these tests treats as new, so that one apply creates clusters
@@ -51,7 +47,7 @@ func SecretsIn(bundle string) []string { return clitest.SecretsIn(tf.MasksOf(bun
 func NewBundle(t *testing.T) string {
 	t.Helper()
 
-	bundle, err := QuickBundle()
+	bundle, err := secretstest.Generate()
 	Must(t, err)
 	takenForNew(bundle)
 
@@ -62,27 +58,7 @@ func NewBundle(t *testing.T) string {
 }
 
 // firstBundle is one bundle for all tests.
-var firstBundle = sync.OnceValues(QuickBundle)
-
-// serviceAccountKey is a key of RSA that was made for these tests, as Talos makes them.
-//
-//go:embed testdata/test-only-service-account.key
-var serviceAccountKey []byte
-
-// QuickBundle is a new bundle with the service account key that all share: generating an RSA key takes a second or
-// more.
-func QuickBundle() (*pki.Bundle, error) {
-	// For so old a Talos the key is not an RSA key.
-	generated, err := talossecrets.NewBundle(talossecrets.NewFixedClock(time.Now().Add(-time.Hour)),
-		config.TalosVersion1_6)
-	if err != nil {
-		return nil, err
-	}
-
-	generated.Certs.K8sServiceAccount.Key = serviceAccountKey
-
-	return pki.Wrap(generated)
-}
+var firstBundle = sync.OnceValues(secretstest.Generate)
 
 // MarkOf is the mark of the cluster of a bundle.
 func MarkOf(t *testing.T, bundle string) string {

@@ -25,6 +25,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
 
 // QuickProviderData has short timeouts and polls often. A request has enough time for a busy computer: in these
@@ -93,7 +94,7 @@ func (p quickProvider) Resources(ctx context.Context) []func() resourcepkg.Resou
 		var named resourcepkg.MetadataResponse
 		if newResource().Metadata(ctx, resourcepkg.MetadataRequest{ProviderTypeName: "talosop"},
 			&named); named.TypeName == "talosop_secrets" {
-			all[i] = func() resourcepkg.Resource { return secrets.NewResourceOf(QuickBundle) }
+			all[i] = func() resourcepkg.Resource { return secrets.NewResourceOf(secretstest.Generate) }
 		}
 	}
 

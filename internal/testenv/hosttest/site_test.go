@@ -31,6 +31,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/hosttest"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -313,7 +314,7 @@ type cluster struct {
 func newCluster(t testing.TB) cluster {
 	t.Helper()
 
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	must(t, err)
 
 	config, err := machineconfig.Generate(

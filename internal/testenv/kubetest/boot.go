@@ -11,9 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -117,7 +117,7 @@ func Start(ctx context.Context, dir string, log func(string, ...any), o Options)
 // bootMachine starts a control plane that has been configured and lets its etcd begin. It has no pod
 // network.
 func bootMachine(ctx context.Context, simulator *sim.Simulator, o Options) (*sim.Machine, error) {
-	bundle, err := pki.Generate()
+	bundle, err := secretstest.Generate()
 	if err != nil {
 		return nil, err
 	}
