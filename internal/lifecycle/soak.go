@@ -118,8 +118,8 @@ func (w *work) confirmSoak(watch *observer, have cluster.Snapshot) error {
 	}
 }
 
-// noteDueSoak records on the node of a canary machine that its soak is due. It comes before the change, so that no kill in
-// between skips the soak.
+// noteDueSoak records on the node of a canary machine that its soak is due. It comes before the change, so that no kill
+// in between skips the soak.
 func (r *Runner) noteDueSoak(ctx context.Context, change step.Step) error {
 	node := step.SoaksOn(change)
 	if node == "" {
