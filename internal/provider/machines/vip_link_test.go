@@ -87,7 +87,7 @@ func TestVIP_silentMachine(t *testing.T) {
 
 	d := tftest.Drive(t, "talosop_control_plane", nil)
 	config := tftest.With(planeOfSite(s, tftest.NewBundle(t), s.ControlPlane...), tftest.Config{"address": "10.5.0.100"}, "vip")
-	config["appear_within"], config["allow_bootstrap"] = "1s", true
+	config["appear_within"], config["allow_bootstrap"] = "5s", true
 
 	planned := d.Plan(t, config).Must(t)
 	done := d.ApplyPlanned(t.Context(), t, config, planned)
