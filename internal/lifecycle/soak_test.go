@@ -221,7 +221,7 @@ func TestSoak_failureEndsTheRollout(t *testing.T) {
 			_ = f.node("b", func(n *kubestate.Node) { n.Ready = false })
 		}},
 		"reboot": {want: "b rebooted", breaks: func(f *fleetInMemory) { _ = f.node("b", func(n *kubestate.Node) { n.BootID = "third" }) }},
-		"silence": {want: "b is not a member of the cluster yet", breaks: func(f *fleetInMemory) {
+		"silence": {want: "b does not respond", breaks: func(f *fleetInMemory) {
 			f.become("b", func(s *step.MachineState) { *s = step.MachineState{Access: step.Unreachable} })
 		}},
 		"check": {want: "HEALTH_WARN", breaks: func(*fleetInMemory) {}, fails: func(since time.Duration) error {
