@@ -32,8 +32,7 @@ type stepRun struct {
 
 // execute runs one step on its machine. Each step has one effect, and is safe to repeat.
 func (r *Runner) execute(ctx context.Context, o stepRun) error {
-	m := o.on
-	machine := r.Fleet.Machine(m)
+	machine := r.Fleet.Machine(o.on)
 
 	if err := r.noteDueSoak(ctx, o.step); err != nil {
 		return err
@@ -61,7 +60,7 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	case step.Restore:
 		return machine.Restore(ctx, r.Restoration.Reader(), o.confirm)
 	case step.WriteMeta:
-		return machine.WriteMeta(ctx, m.Meta)
+		return machine.WriteMeta(ctx, o.on.Meta)
 	case step.DowngradeEtcd:
 		if err := o.confirm(ctx); err != nil {
 			return err
@@ -71,7 +70,7 @@ func (r *Runner) execute(ctx context.Context, o stepRun) error {
 	case step.CancelEtcdDowngrade:
 		return machine.CancelEtcdDowngrade(ctx)
 	case step.LeaveEtcd:
-		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.LeaveEtcd(ctx, m.UUID) })
+		return r.disrupt(ctx, o, s.Evacuation, func(ctx context.Context) error { return machine.LeaveEtcd(ctx, o.on.UUID) })
 	case step.RemoveMember:
 		return r.Fleet.Machine(o.via).RemoveMember(ctx, s.Member)
 	case step.Reset:
