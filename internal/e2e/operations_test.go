@@ -39,7 +39,7 @@ func (s site) operations(t *testing.T, cli clitest.CLI) {
 	w.MustRun("apply", "-auto-approve")
 	s.isUsable(t, w)
 
-	before := bootsIn(t, w)
+	before := bootIDs(t, w)
 
 	w.Write("operations.tf", operationsOfSite)
 	w.MustRun("apply", "-auto-approve")
@@ -47,7 +47,7 @@ func (s site) operations(t *testing.T, cli clitest.CLI) {
 
 	w.MustRun("apply", "-refresh-only", "-auto-approve")
 
-	for machine, boot := range bootsIn(t, w) {
+	for machine, boot := range bootIDs(t, w) {
 		if boot == "" || boot == before[machine] {
 			t.Errorf("%s is still in boot %q", machine, boot)
 		}
@@ -55,19 +55,4 @@ func (s site) operations(t *testing.T, cli clitest.CLI) {
 
 	s.isUsable(t, w)
 	s.destroy(t, w)
-}
-
-// bootsIn are the boot IDs in state, by machine.
-func bootsIn(t *testing.T, w *clitest.Workspace) map[string]string {
-	t.Helper()
-
-	boots := map[string]string{}
-
-	for _, machines := range observed(t, w) {
-		for name, machine := range machines {
-			boots[name] = machine.BootID
-		}
-	}
-
-	return boots
 }

@@ -126,5 +126,5 @@ func (r *Runner) noteDueSoak(ctx context.Context, change step.Step) error {
 		return nil
 	}
 
-	return r.Kubernetes.NoteSoak(ctx, node, kubestate.Soak{Due: true})
+	return r.noteSoak(ctx, []string{node}, kubestate.Soak{Due: true})
 }
