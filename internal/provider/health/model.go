@@ -91,7 +91,7 @@ func (m *clusterHealthModel) Fill(health clusterhealth.Cluster) {
 	for i, c := range health.Conditions {
 		conditions[i] = types.ObjectValueMust(conditionType.AttrTypes, map[string]attr.Value{
 			"name": types.StringValue(c.Name), "status": types.StringValue(string(c.Status)),
-			"reason": types.StringValue(c.Reason), "last_change": timeOrNull(c.Since),
+			"reason": types.StringValue(c.Reason), "last_change": tf.MomentOrNull(c.Since),
 		})
 	}
 

@@ -1,9 +1,6 @@
 package health
 
 import (
-	"time"
-
-	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -45,17 +42,9 @@ func nodesOf(nodes []kubestate.Node) types.Map {
 		values[n.Name] = types.ObjectValueMust(nodeType.AttrTypes, map[string]attr.Value{
 			"address": tf.TextOrNull(n.Address()), "role": types.StringValue(string(cluster.RoleOf(n))),
 			"ready": types.BoolValue(n.Ready), "schedulable": types.BoolValue(!n.Unschedulable),
-			"last_change": timeOrNull(n.ReadySince), "reset_at": timeOrNull(n.ResetAt),
+			"last_change": tf.MomentOrNull(n.ReadySince), "reset_at": tf.MomentOrNull(n.ResetAt),
 		})
 	}
 
 	return types.MapValueMust(nodeType, values)
-}
-
-func timeOrNull(t time.Time) timetypes.RFC3339 {
-	if t.IsZero() {
-		return timetypes.NewRFC3339Null()
-	}
-
-	return timetypes.NewRFC3339TimeValue(t.UTC())
 }

@@ -148,7 +148,7 @@ func MomentOrNull(at time.Time) timetypes.RFC3339 {
 		return timetypes.NewRFC3339Null()
 	}
 
-	return timetypes.NewRFC3339TimeValue(at)
+	return timetypes.NewRFC3339TimeValue(at.UTC())
 }
 
 // TimeOrNull is a time for state, which TimeIn reads; the zero value is null.
