@@ -227,7 +227,7 @@ type hostWatch struct {
 	fresh, limit time.Duration
 
 	Mu sync.Mutex
-	// last is the newest observation, which may be under way.
+	// last is the newest observation, which may still run.
 	last *hostLook
 	// containers are those that machines answered from last, and versions the Talos in them.
 	containers, Versions map[string]string

@@ -57,7 +57,7 @@ func (p *podLists) current(ctx context.Context, s workload.Spec) (*podList, erro
 }
 
 // since returns pods that the host was asked for after some time. However many ask at once, two lists are made: the one
-// that was under way, and one for all others.
+// that was running, and one for all others.
 func (p *podLists) since(ctx context.Context, s workload.Spec, earliest time.Time) (*podList, error) {
 	for {
 		l, fits := p.begin(ctx, s, earliest)
@@ -130,7 +130,7 @@ func (l *podList) isDone() bool {
 	}
 }
 
-// failed is false while the request is under way.
+// failed is false while the request runs.
 func (l *podList) failed() bool { return l.isDone() && l.err != nil }
 
 func (p *podLists) see(key clusterKey, pods []corev1.Pod) {

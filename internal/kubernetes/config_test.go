@@ -166,7 +166,7 @@ func TestConfig_makesNothingTwice(t *testing.T) {
 	}
 }
 
-// Requests end with the context of the configuration, whatever they were given: the one under way,
+// Requests end with the context of the configuration, whatever they were given: the one that runs,
 // a watch, and those that come later.
 func TestConfig_endsWithItsContext(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestConfig_endsWithItsContext(t *testing.T) {
 	cancel(cause)
 
 	if err := <-done; !errors.Is(err, cause) || !errors.Is(err, api.ErrNoAnswer) {
-		t.Errorf("the request under way ends with %v", err)
+		t.Errorf("the running request ends with %v", err)
 	}
 
 	for range watch.ResultChan() {

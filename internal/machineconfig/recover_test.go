@@ -155,7 +155,7 @@ func TestSettingsOf_someDocuments(t *testing.T) {
 	}
 }
 
-// An upgrade of Kubernetes that is under way, and images of other registries, hide neither the version nor the
+// An unfinished upgrade of Kubernetes, and images of other registries, hide neither the version nor the
 // contract.
 func TestSettingsOf_configurationWithOtherImages(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 // [Classify] finds it.
 var (
 	// ErrUnreachable: no answer, or a connection that broke. Nothing follows from
-	// it about the machine, nor about a call that was under way.
+	// it about the machine, nor about a call that was running.
 	ErrUnreachable = errors.New("unreachable")
 	// ErrMaintenance: the machine waits in maintenance mode, where the call is
 	// not available.

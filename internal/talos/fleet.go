@@ -205,7 +205,7 @@ func (f *Fleet) Machine(m cluster.Machine) *Machine {
 	return api
 }
 
-// Close ends all connections. Calls under way fail; the fleet stays usable.
+// Close ends all connections. Running calls fail; the fleet stays usable.
 func (f *Fleet) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

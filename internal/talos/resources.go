@@ -109,7 +109,7 @@ func (s *session) machineStatus(ctx context.Context) (stage step.Stage, ready bo
 	return step.Stage(spec.Stage.String()), spec.Status.Ready, unmet, nil
 }
 
-// installation reads whether an unattended installation is under way, and why it does not get on.
+// installation reads whether an unattended installation runs, and why it does not get on.
 func (s *session) installation(ctx context.Context) (under bool, problem string, err error) {
 	res, err := get[*runtime.UnattendedInstallStatus](ctx, s, runtime.NamespaceName, runtime.UnattendedInstallStatusType,
 		runtime.UnattendedInstallStatusID)

@@ -25,7 +25,7 @@ import (
 // and a refusal of the installer shows only after the reboot, in the version.
 //
 // Permanent are ErrRejected with the installer's last words, ErrGone (no such image), ErrUnsupported (a container,
-// a machine that runs without being installed) and ErrNotAuthorized. ErrInProgress is another upgrade under way.
+// a machine that runs without being installed) and ErrNotAuthorized. ErrInProgress is another upgrade that runs.
 // ErrQuorum is an etcd that would not survive, or a machine whose last upgrade has not proved itself yet
 // (bootProved). Timeouts.Upgrade bounds it.
 //

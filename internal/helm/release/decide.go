@@ -137,7 +137,7 @@ func inProgress(r Revision) bool {
 	return strings.HasPrefix(r.Status, "pending-") || r.Status == Uninstalling
 }
 
-// abandoned reports whether the process behind a revision under way is gone. It is a run of talosop when this run
+// abandoned reports whether the process behind a pending revision is gone. It is a run of talosop when this run
 // holds the Lease, or another client whose time has expired.
 func abandoned(want Wanted, r Revision, now time.Time) bool {
 	ours := r.Inputs != ""

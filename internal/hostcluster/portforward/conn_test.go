@@ -97,7 +97,7 @@ func isClosed(c <-chan bool) bool {
 	}
 }
 
-// Deadlines end reads and writes that are under way, and only those; what was not read then is read later.
+// Deadlines end pending reads and writes, and only those; what was not read then is read later.
 func TestConn_deadlinesEndReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFarEnd(t)

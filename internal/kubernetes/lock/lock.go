@@ -126,7 +126,7 @@ func (l *Lock) Acquire(
 			api.WithoutURL(err))
 	}
 
-	// Work that is under way when ctx ends still has to finish under the lock.
+	// Work that runs when ctx ends still has to finish under the lock.
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 

@@ -16,7 +16,7 @@ import (
 const (
 	// DialTimeout bounds the connection to the server behind a forwarder.
 	DialTimeout = 5 * time.Second
-	// quietTime without a byte says that no request is under way on a connection.
+	// quietTime without a byte says that no request runs on a connection.
 	quietTime = 250 * time.Millisecond
 )
 
@@ -120,7 +120,7 @@ func (r usedReader) Read(p []byte) (int, error) {
 }
 
 // Drain closes the listener and cuts each connection in a quiet moment, as a server does
-// that lets requests under way finish. It stops the forwarder with the end of ctx at the
+// that lets running requests finish. It stops the forwarder with the end of ctx at the
 // latest.
 func (f *Forwarder) Drain(ctx context.Context) {
 	defer f.Stop()

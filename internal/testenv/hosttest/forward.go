@@ -166,7 +166,7 @@ func join(ctx context.Context, conn net.Conn, data io.ReadWriter) {
 
 		close(asked)
 
-		// Unread data that is under way by then blocks other streams, as in real kubelets; in tests that would
+		// Unread data that was sent by then blocks other streams, as in real kubelets; in tests that would
 		// depend on timing.
 		_, _ = io.Copy(io.Discard, data)
 	}()
