@@ -449,6 +449,39 @@ func TestRunner_interruptIsNoCause(t *testing.T) {
 	}
 }
 
+// TestRunner_interruptedViewIsNoCause: the error names the member that is not healthy, and not one whose answer the
+// interrupt cut off.
+func TestRunner_interruptedViewIsNoCause(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 3, 0, sim.Options{})
+	s.create()
+	s.upgrade("v1.13.1")
+
+	ctx, interrupt := context.WithCancel(bounded(t))
+
+	var waiting atomic.Bool
+
+	s.sim.SetOnCall(func(c fault.Call) error {
+		if c.Method != "EtcdStatus" || c.Machine != "cp-3" && !waiting.Load() {
+			return nil
+		}
+
+		if c.Machine == "cp-1" {
+			interrupt() // during a request
+		}
+
+		return status.Error(codes.Unavailable, "no answer")
+	})
+
+	silent := s.node("cp-3") + " does not report its status"
+
+	_, err := s.runnerThatReports(&waiting, silent).Converge(ctx, s.want)
+	if err == nil || !strings.Contains(err.Error(), silent) {
+		t.Errorf("error %v, want that %s", err, silent)
+	}
+}
+
 // lateContext is a context with an expired deadline whose timer has not fired yet.
 type lateContext struct {
 	context.Context

@@ -388,28 +388,29 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 
 		var (
 			state step.MachineState
-			view  etcdstate.View
-			seen  bool
+			view  *etcdstate.View
 		)
 
 		// A machine whose request panics counts as one that does not answer: no step runs on it.
 		if err := panics.Call(func() {
 			state = api.Observe(ctx)
-			view, seen = o.view(ctx, m, api, state)
+			view = o.view(ctx, m, api, state)
 		}); err != nil {
-			state, view, seen = step.MachineState{Access: step.Unreachable, Cause: err.Error()}, etcdstate.View{}, false
+			state, view = step.MachineState{Access: step.Unreachable, Cause: err.Error()}, nil
 		}
 
-		o.keep(ctx, m.Name, epoch, state)
-		o.keepView(m.Name, view, seen)
+		o.keep(ctx, m.Name, epoch, state, view)
 	}()
 
 	return answer, silentBefore
 }
 
-// keep stores an answer and carries over what only this run knows. It drops an answer that proves nothing: the
-// machine was changed meanwhile, or an interrupt cut the request off.
-func (o *observer) keep(ctx context.Context, name string, epoch int, fresh step.MachineState) {
+// keep stores an answer and carries over what only this run knows. A machine without a view of etcd counts as not
+// healthy. It drops an answer that proves nothing: the machine was changed meanwhile, or an interrupt or a deadline cut
+// the request off.
+func (o *observer) keep(
+	ctx context.Context, name string, epoch int, fresh step.MachineState, view *etcdstate.View,
+) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
@@ -420,6 +421,12 @@ func (o *observer) keep(ctx context.Context, name string, epoch int, fresh step.
 	}
 
 	o.states[name] = o.states[name].Next(fresh, time.Now())
+
+	delete(o.views, name)
+
+	if view != nil {
+		o.views[name] = *view
+	}
 }
 
 // etcd asks the control planes for the member list, one after the other, until one answers. The snapshot has the

@@ -26,33 +26,18 @@ func (o *observer) withoutEtcd() *observer {
 	return o
 }
 
-// view asks a control plane for its view of etcd.
-func (o *observer) view(
-	ctx context.Context, m cluster.Machine, api Machine, s step.MachineState,
-) (etcdstate.View, bool) {
+// view asks a control plane for its view of etcd; nil if it has none, or if the run reads none.
+func (o *observer) view(ctx context.Context, m cluster.Machine, api Machine, s step.MachineState) *etcdstate.View {
 	if o.views == nil || m.Role != step.ControlPlane || s.Access != step.Member || s.EtcdDown() {
-		return etcdstate.View{}, false
+		return nil
 	}
 
 	view, err := api.EtcdView(ctx)
-
-	return view, err == nil
-}
-
-// keepView stores a view. A machine without a view counts as not healthy.
-func (o *observer) keepView(name string, view etcdstate.View, seen bool) {
-	if o.views == nil {
-		return
+	if err != nil {
+		return nil
 	}
 
-	o.mu.Lock()
-	defer o.mu.Unlock()
-
-	if seen {
-		o.views[name] = view
-	} else {
-		delete(o.views, name)
-	}
+	return &view
 }
 
 // addViews completes a snapshot with the views, and with the machines of members that the spec does not know. Those
