@@ -96,6 +96,16 @@ func hostedFromEnvironment(t *testing.T) hosted {
 	return h
 }
 
+// hostedScenarios in the order in which they run.
+var hostedScenarios = []struct {
+	name string
+	run  func(h hosted, t *testing.T, cli clitest.CLI)
+}{
+	{"lifecycle", hosted.lifecycle},
+	{"contract", hosted.contract},
+	{"drill", hosted.drill},
+}
+
 // TestContainers takes clusters in pods of a real host cluster through scenarios, one after the other.
 func TestContainers(t *testing.T) {
 	h := hostedFromEnvironment(t)
@@ -104,11 +114,11 @@ func TestContainers(t *testing.T) {
 	// errors itself.
 	klog.SetLogger(klog.Logger{})
 
-	for _, scenario := range []struct {
-		name string
-		run  func(h hosted, t *testing.T, cli clitest.CLI)
-	}{{"lifecycle", hosted.lifecycle}, {"contract", hosted.contract}, {"drill", hosted.drill}} {
-		t.Run(scenario.name, func(t *testing.T) { scenario.run(h, t, clitest.Any(t)) })
+	for _, scenario := range hostedScenarios {
+		t.Run(scenario.name, func(t *testing.T) {
+			recordPass(t, scenario.name, "pods", h.talosVersion, h.kubernetes)
+			scenario.run(h, t, clitest.Any(t))
+		})
 
 		if t.Failed() {
 			t.Fatalf("scenario %s failed: the cluster is left as it is", scenario.name)

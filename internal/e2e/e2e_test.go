@@ -41,7 +41,10 @@ func TestMachines(t *testing.T) {
 	clis := clitest.All(t)
 
 	for i, scenario := range scenarios {
-		t.Run(scenario.name, func(t *testing.T) { scenario.run(s, t, clis[i%len(clis)]) })
+		t.Run(scenario.name, func(t *testing.T) {
+			recordPass(t, scenario.name, s.platform, s.talosVersion, s.kubernetes)
+			scenario.run(s, t, clis[i%len(clis)])
+		})
 
 		if t.Failed() {
 			t.Fatalf("scenario %s failed: the machines are left as they are", scenario.name)

@@ -15,6 +15,7 @@ import (
 type site struct {
 	controlPlanes, workers   []string
 	endpoint                 string
+	platform                 string // metal or containers
 	talosVersion, kubernetes string
 	kubernetesBefore         string // the version before an upgrade
 	talosAfter               string // the version after an upgrade
@@ -79,7 +80,9 @@ func siteFromEnvironment(t *testing.T) site {
 
 	switch platform := setting("TALOSOP_E2E_PLATFORM", "metal"); platform {
 	case "metal":
+		s.platform = "metal"
 	case "container":
+		s.platform = "containers"
 		// Talos in a container has no disk of its own (Talos 1.13, internal/app/machined/pkg/runtime/mode.go).
 		s.cannot = append(s.cannot, "install", "upgrade")
 	default:
