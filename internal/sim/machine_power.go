@@ -133,8 +133,17 @@ func (m *Machine) BreakEphemeral() {
 	m.PowerOn()
 }
 
-// FailWipe lets the next wipe of partitions fail, as on a disk with errors: Talos reboots and has wiped nothing.
-func (m *Machine) FailWipe() { m.World.Update(func() { m.Disk.WipeFails = true }) }
+// FailWipe lets the next wipe of partitions fail on these volumes, or on all, as on a disk with errors: Talos wipes the
+// others, leaves the user disks out, and reboots.
+func (m *Machine) FailWipe(volumes ...string) {
+	m.World.Update(func() { m.Disk.Failure = &machined.WipeFailure{Volumes: volumes} })
+}
+
+// FailDrop lets the next wipe of partitions fail because the kernel still uses one of them: Talos wiped all of them,
+// leaves the user disks out, and reboots.
+func (m *Machine) FailDrop() {
+	m.World.Update(func() { m.Disk.Failure = &machined.WipeFailure{Busy: true} })
+}
 
 // Move gives the machine another free address of the site's network, the next one when addr is not set, as a new
 // DHCP lease would. It cuts the power meanwhile: the new address holds from the next boot on, and a machine that

@@ -220,12 +220,10 @@ func (b *boot) wipeSystemDisk(r *machined.SequenceRun, labels []string) error {
 			return err
 		}
 
-		if err := b.m.TakeWipeFailure(); err != nil {
-			return err
-		}
+		failure := b.m.TakeWipeFailure()
+		whole := task == "resetSystemDisk" && failure == nil
+		b.m.WipePartitions(slices.DeleteFunc(labels, failure.Spares), whole)
 
-		b.m.WipePartitions(labels, task == "resetSystemDisk")
-
-		return nil
+		return failure.Err()
 	})
 }

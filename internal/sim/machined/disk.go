@@ -3,11 +3,9 @@ package machined
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
-	"github.com/google/uuid"
 	metakeys "github.com/siderolabs/talos/pkg/machinery/meta"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
@@ -48,10 +46,12 @@ type Storage struct {
 	Own map[string]bool
 	// Broken: the file system of EPHEMERAL is damaged, so that it is never mounted until it is wiped.
 	Broken bool
-	// WipeFails: the next wipe of partitions fails.
-	WipeFails bool
+	// Failure is how the next wipe of partitions fails; nil where it does not.
+	Failure *WipeFailure
 	// wipes is how often each volume was wiped, by its name.
 	wipes map[string]int
+	// partitions are the devices of the partitions that are there, by their volumes.
+	partitions map[string]string
 	// written are the volumes and disks with data of a test, by volume or path.
 	written map[string]bool
 	// meta is the values on META; no other partition's wipe touches them.
@@ -129,13 +129,7 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 		d := &m.Disk
 
 		for _, label := range labels {
-			delete(d.written, label)
-
-			if d.wipes == nil {
-				d.wipes = map[string]int{}
-			}
-
-			d.wipes[label]++
+			d.wiped(label)
 
 			switch label {
 			case "STATE":
@@ -167,7 +161,7 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 		}
 
 		if whole {
-			d.Own = nil
+			d.Own, d.partitions = nil, nil
 		}
 
 		d.Dead = whole
@@ -180,63 +174,12 @@ func (m *Hardware) WipePartitions(labels []string, whole bool) {
 	m.RemoveFile(snapshot)
 }
 
-// PartitionUUID is that of a volume: a wipe drops its partition, and the next boot makes another one (Talos 1.12 to
-// 1.14, partition/wipe.go, Wipe; go-blockdevice, AllocatePartition).
-func (m *Hardware) PartitionUUID(volume string) string {
-	m.World.Lock()
-	defer m.World.Unlock()
-
-	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %s %d", m.uuid, volume, m.Disk.wipes[volume])).String()
-}
-
-// TakeWipeFailure is the failure of a wipe, once, or nil.
-func (m *Hardware) TakeWipeFailure() error {
-	m.World.Lock()
-	defer m.World.Unlock()
-
-	if !m.Disk.WipeFails {
-		return nil
-	}
-
-	m.Disk.WipeFails = false
-
-	return errors.New("failed wiping partition: error locking block device: timeout")
-}
-
 // EphemeralBroken reports whether EPHEMERAL cannot be mounted.
 func (m *Hardware) EphemeralBroken() bool {
 	m.World.Lock()
 	defer m.World.Unlock()
 
 	return m.Disk.Broken
-}
-
-// WipeDisks empties user disks.
-func (m *Hardware) WipeDisks(paths []string) {
-	m.World.Update(func() {
-		for _, path := range paths {
-			delete(m.Disk.written, path)
-		}
-	})
-}
-
-// Write puts data of a test on a volume or a user disk, and Holds reports whether it is still there.
-func (m *Hardware) Write(to string) {
-	m.World.Update(func() {
-		if m.Disk.written == nil {
-			m.Disk.written = map[string]bool{}
-		}
-
-		m.Disk.written[to] = true
-	})
-}
-
-// Holds is true for a volume or a user disk with the data of Write.
-func (m *Hardware) Holds(on string) bool {
-	m.World.Lock()
-	defer m.World.Unlock()
-
-	return m.Disk.written[on]
 }
 
 // RemoveFile deletes a file that stands for one on the disk, if there is one.

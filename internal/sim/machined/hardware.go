@@ -107,8 +107,11 @@ func (m *Hardware) SystemDisk() string {
 		return ""
 	}
 
-	return cmp.Or(m.Disk.SystemDisk, m.Disks[0].Path)
+	return m.installedOn()
 }
+
+// installedOn is the disk of Talos where it is on one; the world is locked.
+func (m *Hardware) installedOn() string { return cmp.Or(m.Disk.SystemDisk, m.Disks[0].Path) }
 
 // FindDisk is the path of the disk that a path leads to, as filepath.EvalSymlinks finds it.
 func (m *Hardware) FindDisk(path string) (string, error) {

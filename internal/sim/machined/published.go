@@ -163,10 +163,10 @@ func (b *Boot) publishSystemDisk(disk string) {
 		r.TypedSpec().DevPath, r.TypedSpec().DiskID = disk, strings.TrimPrefix(disk, "/dev/")
 	})
 
-	for i, label := range []string{"META", "STATE", "EPHEMERAL"} {
+	for i, label := range systemVolumes {
 		Modify(b, block.NewVolumeStatus(block.NamespaceName, label), func(r *block.VolumeStatus) {
 			r.TypedSpec().Phase = block.VolumePhaseReady
-			r.TypedSpec().Location = fmt.Sprintf("%s%d", disk, 4+i)
+			r.TypedSpec().Location = fmt.Sprintf("%s%d", disk, firstPartition+i)
 			r.TypedSpec().ParentLocation, r.TypedSpec().Type = disk, block.VolumeTypePartition
 			r.TypedSpec().PartitionUUID = b.PartitionUUID(label)
 
@@ -280,8 +280,11 @@ func (b *Boot) publishConfig() error {
 
 		if disk := b.SystemDisk(); disk != "" {
 			b.publishUserVolumes(disk)
+			b.provision(disk)
 		}
 	}
+
+	b.publishDiscovered()
 
 	return nil
 }
