@@ -90,6 +90,9 @@ type Result struct {
 	Left []step.Hold
 	// Away names the machines that accepted their reset and did not come back while the run waited.
 	Away []step.Hold
+	// Unwiped names the machines that were reset and wait in maintenance mode with data that the reset had to wipe, with
+	// the volumes and disks that have it.
+	Unwiped []step.Hold
 	// FailedHooks are the failures of hooks after which the run continued.
 	FailedHooks []string
 }

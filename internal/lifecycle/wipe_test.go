@@ -3,12 +3,14 @@ package lifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/operate"
@@ -49,6 +51,24 @@ func (s *site) withUserVolumes() {
 		for _, place := range []string{"EPHEMERAL", "u-data", "r-blocks", "/dev/sdb"} {
 			m.Write(place)
 		}
+	}
+}
+
+// withUserDisks is withUserVolumes with a second disk that Talos lists.
+func (s *site) withUserDisks() {
+	s.t.Helper()
+
+	for _, m := range s.sim.Machines() {
+		m.Disks = append(m.Disks, machined.Disk{Path: "/dev/sdb", Size: 10 << 30})
+	}
+
+	s.withUserVolumes()
+}
+
+// wipesAll lets machines that leave wipe all that has data, except for a raw volume.
+func (s *site) wipesAll() {
+	for i := range s.want.Machines {
+		s.want.Machines[i].Reset.Selection = wipe.Select([]string{"STATE", "EPHEMERAL", "u-data"}, []string{"/dev/sdb"})
 	}
 }
 
@@ -194,11 +214,7 @@ func TestWipe_userDisksAndVolumes(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 1, 1, sim.Options{})
-	for _, m := range s.sim.Machines() {
-		m.Disks = append(m.Disks, machined.Disk{Path: "/dev/sdb", Size: 10 << 30})
-	}
-
-	s.withUserVolumes()
+	s.withUserDisks()
 
 	if _, err := s.operates(wiping(nil, []string{"/dev/sdb"}), "cp-1"); err != nil {
 		t.Fatal(err)
@@ -242,6 +258,89 @@ func TestWipe_failed(t *testing.T) {
 	}
 
 	s.holds("w-1", "/dev/sdb", "r-blocks")
+}
+
+// A user disk that Talos left out after the wipe of a volume failed is named as well, on a machine that stays.
+func TestWipe_failedBeforeUserDisks(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 1, sim.Options{})
+	s.withUserDisks()
+	s.sim.Machine("w-1").FailDrop()
+
+	_, err := s.operates(wiping([]string{wipe.Ephemeral}, []string{"/dev/sdb"}), "w-1")
+	if err == nil || !strings.Contains(err.Error(), "the wipe of /dev/sdb failed") {
+		t.Error(err)
+	}
+
+	s.holds("w-1", "/dev/sdb", "r-blocks", "u-data")
+}
+
+// A machine leaves although its wipe fails, and the result names what is left on it, once. A wipe that works is not
+// mentioned, and neither is a volume that was not to be wiped.
+func TestRemove_failedWipe(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		fails   func(*sim.Machine)
+		options sim.Options
+		left    string
+	}{
+		"a busy partition":   {fails: (*sim.Machine).FailDrop, left: "[w-2: /dev/sdb]"},
+		"a disk with errors": {fails: failsOnTwo, left: "[w-2: /dev/sdb, EPHEMERAL, u-data]"},
+		"no failure":         {fails: func(*sim.Machine) {}, left: "[]"},
+		"an unknown result":  {fails: failsOnTwo, options: sim.Options{OnCall: denyInMaintenance}, left: "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newSite(t, 1, 2, test.options)
+			s.withUserDisks()
+			s.wipesAll()
+			test.fails(s.sim.Machine("w-2"))
+			s.remove("w-2")
+
+			result := s.converge()
+			if left := fmt.Sprint(result.Unwiped); left != test.left || len(result.Left)+len(result.Away) > 0 {
+				t.Errorf("unwiped: %s, want %s; left: %v, away: %v", left, test.left, result.Left, result.Away)
+			}
+
+			if m := s.sim.Machine("w-2"); m.Configured() || m.Stage() != sim.StageMaintenance {
+				t.Errorf("w-2 is %s", m.Stage())
+			}
+
+			if again := s.converge(); len(again.Done)+len(again.Unwiped) > 0 {
+				t.Errorf("the next run did %v, and found %v", again.Done, again.Unwiped)
+			}
+		})
+	}
+}
+
+func failsOnTwo(m *sim.Machine) { m.FailWipe("EPHEMERAL", "u-data") }
+
+// denyInMaintenance denies lists of resources to clients without a certificate.
+func denyInMaintenance(c fault.Call) error {
+	if c.Personality == fault.Maintenance && c.Method == "List" {
+		return status.Error(codes.PermissionDenied, "not authorized")
+	}
+
+	return nil
+}
+
+// A teardown ends as without the failure, and so does a second one.
+func TestTeardown_failedWipe(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, 1, 2, sim.Options{})
+	s.withUserDisks()
+	s.sim.Machine("w-1").FailWipe("EPHEMERAL")
+
+	for _, want := range []string{"[w-1: EPHEMERAL]", "[]"} {
+		result, err := s.runner().Teardown(bounded(t), s.want)
+		if left := fmt.Sprint(result.Unwiped); err != nil || left != want {
+			t.Errorf("unwiped: %s, want %s; %v", left, want, err)
+		}
+	}
 }
 
 // What cannot be wiped is refused before any machine is touched.
@@ -330,11 +429,7 @@ func TestRemove_resetsAsWanted(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, 3, 2, sim.Options{})
-	for _, m := range s.sim.Machines() {
-		m.Disks = append(m.Disks, machined.Disk{Path: "/dev/sdb", Size: 10 << 30})
-	}
-
-	s.withUserVolumes()
+	s.withUserDisks()
 
 	off := wipe.Reset{Selection: wipe.Select([]string{"STATE", "EPHEMERAL", "u-data"}, []string{"/dev/sdb"}), Off: true}
 	for i, m := range s.want.Machines {

@@ -483,7 +483,20 @@ func (w *work) result(have cluster.Snapshot) Result {
 	have.Hooks = w.hooks.left()
 
 	return Result{Snapshot: have, Done: w.lasting(have), Touched: w.touched || cluster.HasMembers(w.want, have),
-		FailedHooks: w.hooks.failed}
+		Unwiped: unwiped(have), FailedHooks: w.hooks.failed}
+}
+
+// unwiped are the machines that a failed wipe left with data.
+func unwiped(have cluster.Snapshot) []step.Hold {
+	var left []step.Hold
+
+	for _, name := range slices.Sorted(maps.Keys(have.Machines)) {
+		if s := have.Machines[name]; s.Access == step.Maintenance && s.Unwiped != "" {
+			left = append(left, step.Hold{Machine: name, Reason: s.Unwiped})
+		}
+	}
+
+	return left
 }
 
 // lasting are the finished steps without the upgrades that Talos rolled back.

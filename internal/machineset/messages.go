@@ -127,6 +127,17 @@ var (
 		"Check each machine. One with slow firmware can still be booting, and then waits in maintenance mode.",
 		"If a machine starts with its old configuration, it was not wiped. Run `talosctl reset` on it, or wipe its disks.")
 
+	wipeFailed = Messages.Warning("wipe_failed",
+		"Talos failed to wipe machines: {{brief .machines}}",
+		"{{.machines}} left the cluster and {{plural .machines \"waits\" \"wait\"}} in maintenance mode. The reset failed to "+
+			"wipe these volumes and disks, which have the same content as before:{{bullets .left}}",
+		"This data can include secrets and keys of the cluster. No later apply or destroy wipes it, because the "+
+			"{{plural .machines \"machine is\" \"machines are\"}} out of the cluster.",
+		"Wipe it before you give the disks away or use them again. To find the devices, run "+
+			"`talosctl get discoveredvolumes --insecure --nodes ADDRESS`. Then run "+
+			"`talosctl wipe disk sdb --insecure --nodes ADDRESS` with the name of each device. The console or the logs of the "+
+			"machine have the reason of the failure.")
+
 	unmanagedNodesStay = Messages.Warning("unmanaged_nodes_stay",
 		"Nodes without a resource stay in cluster {{.cluster}}",
 		"Based on the recorded state, {{.count}} {{plural .count \"node\" \"nodes\"}} of cluster {{quote .cluster}} "+

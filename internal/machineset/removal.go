@@ -183,6 +183,15 @@ func WarnOfAway(away []step.Hold) finding.List {
 	return finding.List{resetNotFinished.With(finding.Args{"machines": machinesOf(away), "reasons": stringsOf(away)})}
 }
 
+// WarnOfUnwiped warns about machines that left their cluster, and whose wipe failed.
+func WarnOfUnwiped(left []step.Hold) finding.List {
+	if len(left) == 0 {
+		return nil
+	}
+
+	return finding.List{wipeFailed.With(finding.Args{"machines": machinesOf(left), "left": stringsOf(left)})}
+}
+
 // WarnOfRelinquished warns about machines that were left to another resource.
 func WarnOfRelinquished(names []string) finding.List {
 	if len(names) == 0 {

@@ -152,11 +152,14 @@ func TestWarnings_afterARemoval(t *testing.T) {
 
 	expect(t, "not reset", WarnOfNotReset(holds), []string{"Warning: machines_not_reset"}, lines)
 	expect(t, "away", WarnOfAway(holds), []string{"Warning: reset_not_finished"}, lines)
+	expect(t, "unwiped", WarnOfUnwiped(holds), []string{"Warning: wipe_failed"}, "left: cp-1: is silent | cp-2: is foreign\n"+
+		"machines: cp-1 | cp-2\n")
 	expect(t, "some relinquished", WarnOfRelinquished([]string{"cp-1", "cp-2"}), []string{"Warning: machines_relinquished"},
 		"machines: cp-1 | cp-2\n")
 	expect(t, "one left", warnOfLeft([]string{"cp-1"}), []string{"Warning: machines_of_others"}, "machines: cp-1\n")
 
 	for name, found := range map[string]finding.List{"reset": WarnOfNotReset(nil), "away": WarnOfAway(nil),
+		"unwiped":      WarnOfUnwiped(nil),
 		"relinquished": WarnOfRelinquished(nil), "left": warnOfLeft(nil)} {
 		expect(t, "none "+name, found, nil)
 	}

@@ -31,7 +31,8 @@ import (
 // SystemInformation and the id of the boot are two more unless [Options].TrustNodeNames is set. Version,
 // ExtensionStatus and the id of the boot are asked once in a connection. One that is on its way costs up to five more:
 // its node's name, the services, the event log in two calls, and the content of etcd's data directory; one whose etcd
-// failed, the services once or twice again. One whose volumes this run wiped costs two more.
+// failed, the services once or twice again. One whose volumes or disks this run wiped costs two more, and one in
+// maintenance mode one.
 func (m *Machine) Observe(ctx context.Context) step.MachineState {
 	limit := m.fleet.options.Timeouts.Observe
 
@@ -104,21 +105,21 @@ func (m *Machine) observe(ctx context.Context, s *session) (step.MachineState, e
 func (m *Machine) observeMaintenance(ctx context.Context, s *session) (step.MachineState, error) {
 	out := step.MachineState{Access: step.Maintenance}
 
-	calls, ctx := panics.WithContext(ctx)
+	calls, callCtx := panics.WithContext(ctx)
 	calls.Go(func() (err error) {
-		out.Stage, out.Ready, out.Unmet, err = m.status(ctx, s)
+		out.Stage, out.Ready, out.Unmet, err = m.status(callCtx, s)
 
 		return err
 	})
 	calls.Go(func() (err error) {
-		out.UUID, err = bounded(ctx, m, s.hardwareUUID)
+		out.UUID, err = bounded(callCtx, m, s.hardwareUUID)
 
 		return err
 	})
-	calls.Go(func() error { return m.version(ctx, s, &out) })
-	calls.Go(func() error { return m.observeLink(ctx, s, &out) })
+	calls.Go(func() error { return m.version(callCtx, s, &out) })
+	calls.Go(func() error { return m.observeLink(callCtx, s, &out) })
 	calls.Go(func() (err error) {
-		out.DiskProblem, err = bounded(ctx, m, func(ctx context.Context) (string, error) { return m.diskProblem(ctx, s) })
+		out.DiskProblem, err = bounded(callCtx, m, func(ctx context.Context) (string, error) { return m.diskProblem(ctx, s) })
 
 		return err
 	})
@@ -131,7 +132,7 @@ func (m *Machine) observeMaintenance(ctx context.Context, s *session) (step.Mach
 		return out, fmt.Errorf("%w: the machine is %s and entering or leaving maintenance mode", ErrUnreachable, out.Stage)
 	}
 
-	return out, nil
+	return out, m.observeReset(ctx, s, &out)
 }
 
 // diskProblem asks for the disks of a machine that Talos is not installed on, and compares them with the wanted

@@ -27,7 +27,8 @@ const containerMode = "container"
 // Talos answers OK even when another sequence is in its way and nothing happens ("locked", Talos 1.13). So Reset
 // asks only a machine that is booting or running. It returns when that machine changed to another stage, and
 // ErrInProgress when it did not. A graceful reset drains the node and leaves etcd first; when leaving fails, Talos
-// reboots without having wiped anything, which only an observation shows.
+// reboots without having wiped anything, which only an observation shows. When a wipe fails, it reboots as well: the
+// observations in maintenance mode after that name what is left in Unwiped.
 func (m *Machine) Reset(ctx context.Context, graceful bool, how wipe.Reset) error {
 	return doing(m.reset(ctx, graceful, how), "reset %s", m.address)
 }
@@ -54,6 +55,8 @@ func (m *Machine) reset(ctx context.Context, graceful bool, how wipe.Reset) erro
 		if err := m.selectTargets(ctx, s, request, how, version.GetVersion().GetTag()); err != nil {
 			return err
 		}
+
+		m.markReset(ctx, s, request)
 	}
 
 	if err := m.sendReset(ctx, s, request); err != nil && !s.ambiguous(err) {
@@ -61,6 +64,21 @@ func (m *Machine) reset(ctx context.Context, graceful bool, how wipe.Reset) erro
 	}
 
 	return m.settle(ctx, m.leftIdle(""))
+}
+
+// markReset keeps what the result of a reset is compared with, for a machine that comes back. One that does not report
+// it is reset all the same.
+func (m *Machine) markReset(ctx context.Context, s *session, request *machineapi.ResetRequest) {
+	var mark wipeMark
+
+	contents, err := bounded(ctx, m, func(ctx context.Context) (map[string][]content, error) {
+		return s.toWipe(ctx, request)
+	})
+	if err == nil && request.GetReboot() {
+		mark.contents = contents
+	}
+
+	m.keepWipe(mark)
 }
 
 // selectTargets names in a request what a reset wipes. A whole system disk has no volumes, and then the mode decides
@@ -102,7 +120,7 @@ func (m *Machine) partitionsToWipe(
 		}
 
 		for _, volume := range wipe.OwnVolumes {
-			if _, own := partitions[volume]; own {
+			if partitions[volume] {
 				volumes = append(volumes, volume)
 			}
 		}
@@ -121,19 +139,17 @@ func specsOf(volumes []string) []*machineapi.ResetPartitionSpec {
 	return specs
 }
 
-// volumePartitions are the UUIDs of the partitions by their volumes.
-func (s *session) volumePartitions(ctx context.Context) (map[string]string, error) {
+// volumePartitions are the volumes with a partition.
+func (s *session) volumePartitions(ctx context.Context) (map[string]bool, error) {
 	items, err := list[*block.VolumeStatus](ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", block.VolumeStatusType, err)
 	}
 
-	partitions := map[string]string{}
+	partitions := map[string]bool{}
 
 	for item := range items.All() {
-		if item.TypedSpec().Type == block.VolumeTypePartition {
-			partitions[item.Metadata().ID()] = item.TypedSpec().PartitionUUID
-		}
+		partitions[item.Metadata().ID()] = item.TypedSpec().Type == block.VolumeTypePartition
 	}
 
 	return partitions, nil
@@ -142,7 +158,7 @@ func (s *session) volumePartitions(ctx context.Context) (map[string]string, erro
 // WipeVolumes wipes volumes and user disks of a member, and reboots it with its configuration. It compares the
 // hardware UUID first, and returns when the machine went down. Destructive.
 //
-// When a wipe fails, Talos reboots without it: the observations after that name the volumes in Unwiped. On locks, see
+// When a wipe fails, Talos reboots without it: the observations after that name what is left in Unwiped. On locks, see
 // [Machine.Reset].
 func (m *Machine) WipeVolumes(ctx context.Context, selected wipe.Selection, uuid string) error {
 	return doing(m.wipeVolumes(ctx, selected, usableUUID(uuid)), "wipe %s of %s", selected, m.address)
@@ -163,18 +179,18 @@ func (m *Machine) wipeVolumes(ctx context.Context, selected wipe.Selection, uuid
 		return wait.Permanent(fmt.Errorf("%w: a container has no partitions and no disks", ErrUnsupported))
 	}
 
-	mark, err := bounded(ctx, m, func(ctx context.Context) (wipeMark, error) { return s.markWipe(ctx, selected) })
-	if err != nil {
-		return err
-	}
-
-	m.keepWipe(mark)
-
 	request := &machineapi.ResetRequest{Reboot: true, SystemPartitionsToWipe: specsOf(selected.Volumes()),
 		UserDisksToWipe: selected.Disks()}
 	if len(selected.Volumes()) == 0 {
 		request.Mode = machineapi.ResetRequest_USER_DISKS
 	}
+
+	mark, err := bounded(ctx, m, func(ctx context.Context) (wipeMark, error) { return s.markWipe(ctx, request) })
+	if err != nil {
+		return err
+	}
+
+	m.keepWipe(mark)
 
 	if err := m.sendReset(ctx, s, request); err != nil && !s.ambiguous(err) {
 		return err

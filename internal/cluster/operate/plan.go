@@ -60,7 +60,7 @@ func Plan(want cluster.Spec, have cluster.Snapshot, p cluster.Policy, asked Orde
 // unwiped ends an order whose wipe failed on a machine.
 func unwiped(m cluster.Machine, s step.MachineState) step.Refusal {
 	return step.Refusal{Machine: m.Name,
-		Reason: "the wipe of " + s.Unwiped + " failed: Talos rebooted, and the partitions are the same as before",
+		Reason: "the wipe of " + s.Unwiped + " failed: Talos rebooted, and their content is the same as before",
 		Remedy: "See the log of the reset on the console of the machine, or where its logs are sent. Repair or replace a " +
 			"disk with errors"}
 }

@@ -138,8 +138,8 @@ type MachineState struct {
 	// StaticPods are the control plane pods that Talos wants on the machine, such as kube-apiserver, each with a stamp
 	// of its configuration; nil when not asked.
 	StaticPods map[string]string
-	// Unwiped names the volumes that this run wiped and that are the same after the reboot, such as "EPHEMERAL": the wipe
-	// failed. Empty when it did not, or is not known yet.
+	// Unwiped names the volumes and disks that this run wiped and that have the same content after the reboot, such as
+	// "EPHEMERAL, /dev/sdb": the wipe failed. Empty when it did not, or is not known (yet).
 	Unwiped string
 	// Meta is the META values by key, read from members for which any are wanted.
 	Meta map[uint8]string

@@ -44,7 +44,9 @@ func (r run) warnOfRemoved() finding.List {
 		found.Append(machineset.WarnOfNotReset(r.result.Left)...)
 	}
 
-	return append(found, machineset.WarnOfAway(r.result.Away)...)
+	found.Append(machineset.WarnOfAway(r.result.Away)...)
+
+	return append(found, machineset.WarnOfUnwiped(r.result.Unwiped)...)
 }
 
 // lockOf is the right to disrupt machines of a cluster. All runs on it share the lock, whatever its name and address

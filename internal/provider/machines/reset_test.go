@@ -136,3 +136,43 @@ func TestReset_ofMachinesThatLeave(t *testing.T) {
 
 	d.ExpectEmpty(t, "after the removal", config)
 }
+
+// A machine leaves although Talos failed to wipe it, at a removal and at a destroy. The warning names what is left on
+// it, and the state forgets it.
+func TestReset_failedWipe(t *testing.T) {
+	t.Parallel()
+
+	b := sitetest.NewLiving(t, sim.Options{})
+
+	workers, err := b.AddMachines(t.Context(), "w", 2, sim.MachineOptions{Disks: []machined.Disk{
+		{Path: "/dev/sda", Size: 20 << 30}, {Path: "/dev/sdb", Size: 10 << 30}}})
+	tftest.Must(t, err)
+
+	machines := tftest.Config{}
+	for _, w := range workers {
+		machines[w.Name()] = tftest.Config{"address": w.Address().String()}
+
+		w.Write("/dev/sdb")
+	}
+
+	config := tftest.BaseWorker()
+	config["cluster"], config["machines"] = b.Handle, machines
+	config["reset"] = tftest.Config{"user_disks": []any{"/dev/sdb"}}
+
+	d := tftest.Drive(t, "talosop_worker", nil)
+	d.Apply(t, config).Must(t)
+
+	removed, destroyed := workers[1], workers[0]
+	config["machines"] = tftest.Config{destroyed.Name(): machines[destroyed.Name()]}
+
+	removed.FailDrop()
+	d.Apply(t, config).Must(t).Tells(t, "[wipe_failed]", removed.Name()+": /dev/sdb", "talosctl wipe disk")
+	d.ExpectEmpty(t, "after the removal", config)
+
+	destroyed.FailWipe("EPHEMERAL")
+	d.Apply(t, nil).Must(t).Tells(t, "[wipe_failed]", destroyed.Name()+": /dev/sdb, EPHEMERAL")
+
+	if removed.Configured() || destroyed.Configured() {
+		t.Error("a machine is still configured")
+	}
+}

@@ -63,17 +63,17 @@ func (a asked) leave(
 	result, err := s.runner.Remove(ctx, want)
 	s.follow.End(ctx, err)
 
-	out := outcome{done: machineset.LinesOf(result.Done)}
+	out, diags := outcome{done: machineset.LinesOf(result.Done)}, tf.Diagnostics(machineset.WarnOfUnwiped(result.Unwiped))
 	if err != nil {
 		out.left = []string{going.Name}
 
-		return out, diag.Diagnostics{a.failed(ctx, p, out.left, result, err)}
+		return out, append(diags, a.failed(ctx, p, out.left, result, err))
 	}
 
 	going.UUID = result.Snapshot.Machines[going.Name].UUID
 	m.Ledger().NoteLeft(secrets, going)
 
-	return out, nil
+	return out, diags
 }
 
 // leaving is the cluster without the machine: its handle lists control planes, and Kubernetes the others. Without an

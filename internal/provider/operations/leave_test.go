@@ -76,6 +76,22 @@ func TestMachineLeave_atDestroy(t *testing.T) {
 	b.ExpectMembers(t, 2)
 }
 
+// A machine whose wipe fails leaves all the same, with a warning.
+func TestMachineLeave_failedWipe(t *testing.T) {
+	t.Parallel()
+
+	b := sitetest.NewLiving(t, sim.Options{})
+	machine := b.ControlPlane[1]
+	machine.FailWipe("EPHEMERAL")
+
+	_, diagnostics := invoke(t, "talosop_machine_leave", leaving(b, machine, nil))
+	if !strings.Contains(diagnostics, "[wipe_failed]") || !strings.Contains(diagnostics, machine.Address().String()+": EPHEMERAL") {
+		t.Error(diagnostics)
+	}
+
+	expectOut(t, b, machine, 2)
+}
+
 // A machine that is shut down keeps its data, and is off.
 func TestMachineLeave_shutdown(t *testing.T) {
 	t.Parallel()
