@@ -155,6 +155,8 @@ func TestReset_failedWipe(t *testing.T) {
 		w.Write("/dev/sdb")
 	}
 
+	b.Handle["version_contract"] = "v1.13"
+
 	config := tftest.BaseWorker()
 	config["cluster"], config["machines"] = b.Handle, machines
 	config["reset"] = tftest.Config{"user_disks": []any{"/dev/sdb"}}
