@@ -72,6 +72,10 @@ func (g *Generator) check(d *documents, facts Facts, m Machine) (warnings []stri
 		return nil, err
 	}
 
+	if err := g.removed(d, m); err != nil {
+		return nil, err
+	}
+
 	if m.Mode != Container && !hasInstallDisk(d.known) {
 		return nil, &FieldError{
 			Field: "machine.install.disk", Found: "no disk to install on",

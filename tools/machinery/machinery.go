@@ -48,7 +48,7 @@ func Write(find func(context.Context) ([]byte, error)) {
 func Run(
 	ctx context.Context, release string, files map[string][]byte, folder string, input io.Reader,
 ) ([]byte, error) {
-	source, err := downloaded(ctx, release)
+	source, err := Downloaded(ctx, module+"@"+release)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +105,9 @@ func replaced(ctx context.Context, mod, folder string) error {
 	return err
 }
 
-// downloaded is the folder of a release in the module cache.
-func downloaded(ctx context.Context, release string) (string, error) {
-	answer, err := run(ctx, nil, "mod", "download", "-json", module+"@"+release)
+// Downloaded is the folder of a release of a module, such as k8s.io/api@v0.36.0, in the module cache.
+func Downloaded(ctx context.Context, release string) (string, error) {
+	answer, err := run(ctx, nil, "mod", "download", "-json", release)
 	if err != nil {
 		return "", err
 	}

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,15 +10,21 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/go-kubernetes/kubernetes/upgrade"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
+	"github.com/talosop/terraform-provider-talosop/internal/removals"
 )
 
 const (
@@ -137,9 +144,7 @@ func stepsOf(hops [][2]string) ([]step, error) {
 	return steps, nil
 }
 
-func silent(string, ...any) {}
-
-// settingsOf checks the components of one machine.
+// settingsOf checks the arguments of the components of one machine.
 func settingsOf(
 	ctx context.Context, steps []step, node string, controlPlane bool,
 	of func(ctx context.Context, node string) (state.State, error),
@@ -151,58 +156,76 @@ func settingsOf(
 		return found, fmt.Errorf("check the components on %s: %w", node, err)
 	}
 
-	controlPlanes, workers := []string{node}, []string(nil)
-	if !controlPlane {
-		controlPlanes, workers = workers, controlPlanes
+	components := []kubenames.Component{kubenames.Kubelet}
+	if controlPlane {
+		components = append(components, kubenames.StaticPods()...)
 	}
 
-	known := func(context.Context, string) (state.State, error) { return resources, nil }
+	from, to := steps[0].from, steps[len(steps)-1].to
 
-	for _, s := range steps {
-		checks, err := upgrade.NewChecksWithStateProvider(s.path, known, nil, controlPlanes, workers, silent)
+	for _, component := range components {
+		arguments, err := argumentsOf(ctx, resources, component)
 		if err != nil {
 			return found, fmt.Errorf("check the components on %s: %w", node, err)
 		}
 
-		var removed upgrade.ComponentRemovedItemsError
-
-		if err := checks.Run(ctx); err != nil && !errors.As(err, &removed) {
-			return found, fmt.Errorf("check the components on %s: %w", node, err)
+		removed, err := removals.Of(component, arguments, uint64(to))
+		if err != nil {
+			return found, err
 		}
 
-		found.add(settings(removed, s))
+		for _, setting := range removed {
+			if in := minor(setting.RemovedIn()); in > from {
+				found.Settings = append(found.Settings, RemovedSetting{Kind: setting.Kind, Name: setting.Name,
+					Component: string(component), Nodes: []string{node}, RemovedIn: in.String()})
+			}
+		}
 	}
 
 	return found, nil
 }
 
-func settings(removed upgrade.ComponentRemovedItemsError, s step) Obstacles {
-	var found Obstacles
-
-	for _, kind := range []struct {
-		name, prefix string
-		items        []upgrade.ComponentItem
-	}{
-		{"flag", "--", removed.CLIFlags}, {"feature gate", "", removed.FeatureGates},
-		{"admission plugin", "", removed.AdmissionFlags},
-	} {
-		for _, item := range kind.items {
-			found.Settings = append(found.Settings, RemovedSetting{
-				Kind: kind.name, Name: kind.prefix + item.Value, Component: item.Component, Nodes: []string{item.Node},
-				RemovedIn: s.to.String(),
-			})
+// argumentsOf are those that Talos starts a component with; none of one that it does not run.
+func argumentsOf(ctx context.Context, resources state.State, component kubenames.Component) ([]string, error) {
+	if component == kubenames.Kubelet {
+		spec, err := safe.StateGetByID[*k8s.KubeletSpec](ctx, resources, k8s.KubeletID)
+		if err != nil {
+			return nil, unlessMissing(err)
 		}
+
+		return spec.TypedSpec().Args, nil
 	}
 
-	return found
+	pod, err := safe.StateGetByID[*k8s.StaticPod](ctx, resources, string(component))
+	if err != nil {
+		return nil, unlessMissing(err)
+	}
+
+	var manifest corev1.Pod
+
+	encoded, err := json.Marshal(pod.TypedSpec().Pod)
+	if err == nil {
+		err = json.Unmarshal(encoded, &manifest)
+	}
+
+	if err != nil || len(manifest.Spec.Containers) == 0 {
+		return nil, err
+	}
+
+	return manifest.Spec.Containers[0].Command, nil
 }
 
-// alsoRemoved are resources that a minor version removes, and that go-kubernetes 0.2.41 does not list (Kubernetes 1.36
-// has no k8s.io/api/scheduling/v1alpha1).
-var alsoRemoved = map[minor][]string{36: {"workloads.v1alpha1.scheduling.k8s.io"}}
+func unlessMissing(err error) error {
+	if state.IsNotFoundError(err) {
+		return nil
+	}
 
-// removedResources lists objects of resources that are removed. go-kubernetes knows
-// which these are and counts the objects; their names are read here.
+	return err
+}
+
+// removedResources lists objects of resources that are removed. go-kubernetes knows which these are and counts the
+// objects; their names are read here. It does not list all resources of API versions that are removed, so the API is
+// asked for these.
 func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, u.api.Options.Call, fmt.Errorf("no response within %s",
 		u.api.Options.Call))
@@ -221,28 +244,18 @@ func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles
 	}
 
 	for _, s := range steps {
-		checks, err := upgrade.NewChecksWithStateProvider(s.path, nil, config, nil, nil, silent)
+		counted, err := u.resourcesWithout(ctx, s, config)
 		if err != nil {
-			return found, fmt.Errorf("list objects of removed APIs: %w", err)
+			errs = append(errs, err)
 		}
 
-		var removed upgrade.ComponentRemovedItemsError
-
-		if err := checks.Run(ctx); err != nil && !errors.As(err, &removed) {
-			errs = append(errs, fmt.Errorf("list objects of the APIs that Kubernetes %s removes: %w", s.to, api.WithoutURL(err)))
-
-			continue
-		}
-
-		resources := slices.Collect(maps.Keys(removed.APIResources))
-
-		for _, resource := range append(resources, alsoRemoved[s.to]...) {
+		for resource, least := range counted {
 			names, count, err := namesOf(ctx, objects, resource)
 			if err != nil {
 				errs = append(errs, err)
 			}
 
-			if count = max(count, removed.APIResources[resource]); count > 0 {
+			if count = max(count, least); count > 0 {
 				found.Resources = append(found.Resources,
 					RemovedResource{Resource: resource, Objects: names, Count: count, RemovedIn: s.to.String()})
 			}
@@ -250,6 +263,63 @@ func (u *Upgrade) removedResources(ctx context.Context, steps []step) (Obstacles
 	}
 
 	return found, errors.Join(errs...)
+}
+
+// resourcesWithout are the resources that a step removes, with the number of their objects as far as it is known. None
+// are known after an error of go-kubernetes.
+func (u *Upgrade) resourcesWithout(ctx context.Context, s step, config *rest.Config) (map[string]int, error) {
+	checks, err := upgrade.NewChecksWithStateProvider(s.path, nil, config, nil, nil, func(string, ...any) {})
+	if err != nil {
+		return nil, fmt.Errorf("list objects of removed APIs: %w", err)
+	}
+
+	var (
+		removed upgrade.ComponentRemovedItemsError
+		errs    []error
+	)
+
+	if err := checks.Run(ctx); err != nil && !errors.As(err, &removed) {
+		return nil, fmt.Errorf("list objects of the APIs that Kubernetes %s removes: %w", s.to, api.WithoutURL(err))
+	}
+
+	counted := map[string]int{}
+	maps.Copy(counted, removed.APIResources)
+
+	for _, groupVersion := range removals.GroupVersions(uint64(s.to)) {
+		names, err := u.resourcesOf(ctx, groupVersion)
+		if err != nil {
+			errs = append(errs, err)
+		}
+
+		for _, name := range names {
+			counted[name] = max(counted[name], 0)
+		}
+	}
+
+	return counted, errors.Join(errs...)
+}
+
+// resourcesOf are the resources of a group version, such as workloads.v1alpha1.scheduling.k8s.io; none of one that the
+// API does not serve.
+func (u *Upgrade) resourcesOf(ctx context.Context, groupVersion string) ([]string, error) {
+	list := &metav1.APIResourceList{}
+
+	err := u.api.CoreV1().RESTClient().Get().AbsPath("/apis/" + groupVersion).Do(ctx).Into(list)
+	if err != nil {
+		return nil, served(fmt.Errorf("list the resources of %s: %w", groupVersion, api.WithoutURL(err)))
+	}
+
+	group, version, _ := strings.Cut(groupVersion, "/")
+
+	var names []string
+
+	for _, r := range list.APIResources {
+		if slices.Contains(r.Verbs, "list") {
+			names = append(names, r.Name+"."+version+"."+group)
+		}
+	}
+
+	return names, nil
 }
 
 // namesOf names the first objects of a resource, and counts all. There are none of a resource that is not served.
