@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/objects"
@@ -32,11 +35,35 @@ type clientConfig struct {
 type webhooks struct {
 	metav1.ObjectMeta `json:"metadata"`
 
-	Webhooks []struct {
-		Name          string       `json:"name"`
-		FailurePolicy string       `json:"failurePolicy"`
-		ClientConfig  clientConfig `json:"clientConfig"`
-	} `json:"webhooks"`
+	Webhooks []webhook `json:"webhooks"`
+}
+
+// webhook is one of them. Those of both kinds have these fields.
+type webhook struct {
+	Name              string                                       `json:"name"`
+	FailurePolicy     admissionregistrationv1.FailurePolicyType    `json:"failurePolicy"`
+	ClientConfig      clientConfig                                 `json:"clientConfig"`
+	Rules             []admissionregistrationv1.RuleWithOperations `json:"rules"`
+	NamespaceSelector *metav1.LabelSelector                        `json:"namespaceSelector"`
+	ObjectSelector    *metav1.LabelSelector                        `json:"objectSelector"`
+	MatchConditions   []admissionregistrationv1.MatchCondition     `json:"matchConditions"`
+}
+
+// forAnyPod reports whether a webhook is called for each new pod of the namespaces that it selects.
+func (w webhook) forAnyPod() bool {
+	if s := w.ObjectSelector; len(w.MatchConditions) > 0 || s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
+		return false
+	}
+
+	return slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+		return has(r.APIGroups, "") && has(r.Resources, "pods", "*/*") && has(r.Operations, admissionregistrationv1.Create) &&
+			(r.Scope == nil || *r.Scope != admissionregistrationv1.ClusterScope)
+	})
+}
+
+// has reports whether a list of a rule has "*" or one of the values.
+func has[T ~string](list []T, values ...T) bool {
+	return slices.ContainsFunc(append(values, "*"), func(v T) bool { return slices.Contains(list, v) })
 }
 
 // aggregated is an APIService.
@@ -50,6 +77,8 @@ type aggregated struct {
 type dependency struct {
 	code, object string
 	clientConfig
+	// effect is what the lack of it does beside that requests fail.
+	effect string
 }
 
 // servicesBehind finds webhooks and aggregated APIs that the API server cannot call: their Service does not exist or
@@ -84,9 +113,9 @@ func (u *Upgrade) servicesBehind(ctx context.Context) ([]Problem, error) {
 
 		switch text := fmt.Sprintf("its Service %s/%s", d.Service.Namespace, d.Service.Name); from {
 		case missing:
-			problems = append(problems, Problem{d.code, d.object, text + " does not exist"})
+			problems = append(problems, Problem{d.code, d.object, text + " does not exist" + d.effect})
 		case unready:
-			problems = append(problems, Problem{EndpointCode, d.object, text + " has no ready endpoint"})
+			problems = append(problems, Problem{EndpointCode, d.object, text + " has no ready endpoint" + d.effect})
 		case ready:
 		}
 	}
@@ -96,6 +125,34 @@ func (u *Upgrade) servicesBehind(ctx context.Context) ([]Problem, error) {
 
 // dependencies are the webhooks whose failure makes requests fail, and the aggregated APIs.
 func (u *Upgrade) dependencies(ctx context.Context) ([]dependency, error) {
+	all, err := u.blockingWebhooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	defined, err := u.definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, d := range defined {
+		if c := d.Spec.Conversion; c.Strategy == "Webhook" {
+			all = append(all, dependency{ConversionCode, d.object(), c.Webhook.ClientConfig, ""})
+		}
+	}
+
+	apis, err := every[aggregated](ctx, u, objects.Reference{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"})
+	for _, a := range apis {
+		if a.Spec.Service != nil {
+			all = append(all, dependency{AggregatedCode, "APIService " + a.Name, a.Spec, ""})
+		}
+	}
+
+	return all, err
+}
+
+// blockingWebhooks are the webhooks whose failure makes requests fail.
+func (u *Upgrade) blockingWebhooks(ctx context.Context) ([]dependency, error) {
 	var all []dependency
 
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
@@ -107,32 +164,50 @@ func (u *Upgrade) dependencies(ctx context.Context) ([]dependency, error) {
 
 		for _, w := range found {
 			for _, hook := range w.Webhooks {
-				if cmp.Or(hook.FailurePolicy, "Fail") == "Fail" {
-					all = append(all, dependency{WebhookCode, kind + " " + w.Name + ", webhook " + hook.Name, hook.ClientConfig})
+				if cmp.Or(hook.FailurePolicy, admissionregistrationv1.Fail) != admissionregistrationv1.Fail {
+					continue
 				}
+
+				effect, err := u.effectOn(ctx, hook)
+				if err != nil {
+					return nil, err
+				}
+
+				all = append(all,
+					dependency{WebhookCode, kind + " " + w.Name + ", webhook " + hook.Name, hook.ClientConfig, effect})
 			}
 		}
 	}
 
-	defined, err := u.definitions(ctx)
+	return all, nil
+}
+
+// effectOn is what to say about a webhook that is called for each new pod of kube-system. The kubelets of control
+// planes create mirror pods there. Static pods run without, but neither talosop nor kubectl sees that (Kubernetes
+// 1.36, pkg/kubelet/pod/mirror_client.go CreateMirrorPod).
+func (u *Upgrade) effectOn(ctx context.Context, w webhook) (string, error) {
+	if !w.forAnyPod() {
+		return "", nil
+	}
+
+	system, err := u.api.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("read namespace %s: %w", metav1.NamespaceSystem, api.WithoutURL(err))
 	}
 
-	for _, d := range defined {
-		if c := d.Spec.Conversion; c.Strategy == "Webhook" {
-			all = append(all, dependency{ConversionCode, d.object(), c.Webhook.ClientConfig})
+	selected := labels.Everything()
+	if w.NamespaceSelector != nil {
+		if selected, err = metav1.LabelSelectorAsSelector(w.NamespaceSelector); err != nil {
+			return "", fmt.Errorf("read the namespaceSelector of webhook %s: %w", w.Name, err)
 		}
 	}
 
-	apis, err := every[aggregated](ctx, u, objects.Reference{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"})
-	for _, a := range apis {
-		if a.Spec.Service != nil {
-			all = append(all, dependency{AggregatedCode, "APIService " + a.Name, a.Spec})
-		}
+	if !selected.Matches(labels.Set(system.Labels)) {
+		return "", nil
 	}
 
-	return all, err
+	return ", and it is called for new pods of kube-system, so kubelets cannot show that the control plane was " +
+		"upgraded", nil
 }
 
 // answer is whether anything answers behind a Service.
@@ -156,13 +231,13 @@ func (u *Upgrade) answerOf(ctx context.Context, s serviceName) (answer, error) {
 		return ready, nil
 	}
 
-	slices, err := u.api.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx,
+	found, err := u.api.DiscoveryV1().EndpointSlices(s.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name})
 	if err != nil {
 		return 0, fmt.Errorf("list the endpoints of Service %s/%s: %w", s.Namespace, s.Name, api.WithoutURL(err))
 	}
 
-	for _, slice := range slices.Items {
+	for _, slice := range found.Items {
 		for _, endpoint := range slice.Endpoints {
 			// Endpoints of unknown readiness count as ready (Kubernetes 1.36, discovery/v1 EndpointConditions).
 			if is := endpoint.Conditions.Ready; is == nil || *is {
