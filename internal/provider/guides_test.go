@@ -154,7 +154,7 @@ func TestGuides_namesExist(t *testing.T) {
 var problemCodes = []string{
 	upgrade.RemovedSettingCode, upgrade.RemovedResourceCode, upgrade.RemovedRequestCode, upgrade.WebhookCode,
 	upgrade.EndpointCode, upgrade.ConversionCode, upgrade.AggregatedCode, upgrade.EvictionCode, upgrade.CertificateCode,
-	upgrade.ExtensionCode, upgrade.PodCode, upgrade.ChartCode,
+	upgrade.ExtensionCode, upgrade.PodCode, upgrade.ChartCode, upgrade.ComponentCode,
 }
 
 // schemaNames are those of all types, functions, attributes and problem codes of the provider.

@@ -92,9 +92,12 @@ func (c *Client) serverOf(ip string) (s *Server, given bool) {
 func (c *Client) Servers() []*Server { return c.order() }
 
 // At is the API of one server alone.
-func (c *Client) At(s *Server) (rest.Interface, error) {
+func (c *Client) At(s *Server) (rest.Interface, error) { return c.pinnedTo(s, false) }
+
+// pinnedTo is At. A faithful client hands on the answers that report an error of the server.
+func (c *Client) pinnedTo(s *Server, faithful bool) (rest.Interface, error) {
 	pinned := c.typed(func() []*Server { return []*Server{s} })
-	pinned.pinned = true
+	pinned.pinned, pinned.faithful = true, faithful
 
 	api, err := corev1client.NewForConfigAndClient(c.restConfig(), &http.Client{Transport: pinned})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,10 @@ func (u *Upgrade) AwaitComponent(ctx context.Context, node string, component kub
 	err := u.api.Until(bounded, observe)
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return a.failed(err, "")
+	}
+
+	if unready := a.unready(ctx); unready != "" {
+		err = fmt.Errorf("%w; %s", err, unready)
 	}
 
 	return a.failed(err, a.lastEvent(ctx))
@@ -203,6 +208,29 @@ func (a *awaited) apiServer(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// unready says after a wait why the API server of the node is not ready; empty where nothing is known about that.
+func (a *awaited) unready(ctx context.Context) string {
+	if a.component != kubenames.KubeAPIServer {
+		return ""
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastEventTimeout)
+	defer cancel()
+
+	node, err := a.upgrade.nodes.Node(ctx, a.node, "")
+	if err != nil {
+		return "" // the error of the wait says more
+	}
+
+	for _, ip := range api.InternalIPs(node) {
+		if checks, err := a.upgrade.api.Unready(ctx, ip); err == nil && len(checks) > 0 {
+			return "the API server is not ready: " + strings.Join(checks, ", ")
+		}
+	}
+
+	return ""
 }
 
 // isSteady reports whether a container ran for long enough already, in an earlier wait.

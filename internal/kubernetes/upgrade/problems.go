@@ -27,6 +27,7 @@ const (
 	ExtensionCode       = "extension_missing"
 	PodCode             = "pod_not_ready"
 	ChartCode           = "chart_incompatible"
+	ComponentCode       = "component_not_ready"
 )
 
 // Problem is an object that blocks a change of the cluster, or that the change breaks.

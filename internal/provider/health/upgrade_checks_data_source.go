@@ -105,22 +105,24 @@ func (d *upgradeChecksDataSource) problems(
 
 	defer c.Close()
 
-	to := config.KubernetesVersion.ValueString()
-
-	minors, err := minorsTo(ctx, c.API.Client, to)
-	if err != nil {
-		return nil, err
+	problems, err := c.FailingComponents(ctx, want.Machines)
+	add := func(found []upgrade.Problem, unread error) {
+		problems, err = append(problems, found...), errors.Join(err, unread)
 	}
 
-	found, err := c.UpgradeChecks(ctx, want.Machines, minors)
-	problems := found.AllProblems()
+	to := config.KubernetesVersion.ValueString()
 
-	secrets, unread := c.API.ExpiredSecrets(ctx)
-	problems, err = append(problems, secrets...), errors.Join(err, unread)
+	minors, unread := minorsTo(ctx, c.API.Client, to)
+	if unread != nil {
+		return problems, errors.Join(err, unread)
+	}
+
+	found, unread := c.UpgradeChecks(ctx, want.Machines, minors)
+	add(found.AllProblems(), unread)
+	add(c.API.ExpiredSecrets(ctx))
 
 	if to != "" {
-		charts, unread := unsuited(ctx, c.API, to)
-		problems, err = append(problems, charts...), errors.Join(err, unread)
+		add(unsuited(ctx, c.API, to))
 	}
 
 	pods, unread := c.API.UnreadyPods(ctx)
@@ -128,11 +130,10 @@ func (d *upgradeChecksDataSource) problems(
 		problems = append(problems, upgrade.Problem{Code: upgrade.PodCode, Object: pod.Object.String(), Reason: pod.Reason})
 	}
 
-	err = errors.Join(err, unread)
+	add(nil, unread)
 
 	if official, given := tf.KnownStrings(config.Extensions); given && !config.Extensions.IsNull() {
-		missing, unread := c.API.MissingExtensions(ctx, official)
-		problems, err = append(problems, missing...), errors.Join(err, unread)
+		add(c.API.MissingExtensions(ctx, official))
 	}
 
 	return problems, err

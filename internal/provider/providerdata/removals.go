@@ -17,6 +17,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/upgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -133,6 +134,34 @@ func (c clients) UpgradeChecks(
 	defer opened.Close()
 
 	return c.API.UpgradeChecks(ctx, minors, controlPlanes, workers, opened.of)
+}
+
+// FailingComponents finds the components of Kubernetes that do not work on control planes. Machines that do not answer
+// are in the error.
+func (c clients) FailingComponents(ctx context.Context, planes []cluster.Machine) ([]upgrade.Problem, error) {
+	var (
+		running panics.Group
+		mu      sync.Mutex
+		found   []upgrade.Problem
+		errs    []error
+	)
+
+	for _, m := range planes {
+		running.Go(func() error {
+			problems, err := c.API.FailingComponents(ctx, m.Name, c.Machines.Machine(m))
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			found, errs = append(found, problems...), append(errs, err)
+
+			return nil
+		})
+	}
+
+	_ = running.Wait() // each machine has its own error
+
+	return found, errors.Join(errs...)
 }
 
 // openedResources are the resources of machines during the requests.
