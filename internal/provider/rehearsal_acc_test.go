@@ -2,10 +2,13 @@ package provider_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,78 +27,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// seeds are the problems that objects of a cluster have, each as a template of one chart, and what a rehearsal of an
-// upgrade to Kubernetes 1.36 reports of it.
-var seeds = []struct{ name, template, code, object string }{
-	{"removed API", `
+// seeds are problems of a rehearsal of an upgrade to Kubernetes 1.36, as templates of one chart. The chart itself is
+// too old for that version.
+func seeds() []kubetest.Trouble {
+	return append(kubetest.Troubles(),
+		kubetest.Trouble{Name: "removed API", Manifest: `
 apiVersion: scheduling.k8s.io/v1alpha1
 kind: Workload
 metadata: {name: old}
 spec: {podGroups: [{name: a, policy: {basic: {}}}]}
-`, "removed_resource", "workloads.v1alpha1.scheduling.k8s.io"},
-	{"broken admission webhook", `
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: {name: guard}
-webhooks:
-  - name: guard.example.com
-    sideEffects: None
-    admissionReviewVersions: [v1]
-    clientConfig: {service: {name: gone, namespace: default}}
-    rules: [{apiGroups: [networking.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [ingresses]}]
-`, "webhook_unavailable", "ValidatingWebhookConfiguration guard, webhook guard.example.com"},
-	{"budget that never allows an eviction", `
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: single}
-spec: {minAvailable: 1, selector: {matchLabels: {app: single}}}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: single}
-spec:
-  selector: {matchLabels: {app: single}}
-  template:
-    metadata: {labels: {app: single}}
-    spec: {containers: [{name: web, image: "registry.test/web:v1"}]}
-`, "eviction_blocked", "PodDisruptionBudget default/single"},
-	{"missing image", `
-apiVersion: v1
-kind: Pod
-metadata: {name: unpulled, annotations: {kubetest/missing-image: "true"}}
-spec: {containers: [{name: web, image: "registry.test/gone:v1"}]}
-`, "pod_not_ready", "Pod default/unpulled"},
-	{"chart too old", "", "chart_incompatible", "Helm release default/cni"},
-	{"definition without conversion", `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: lossies.example.com}
-spec:
-  group: example.com
-  scope: Cluster
-  names: {plural: lossies, kind: Lossy}
-  versions:
-    - {name: v1, served: true, storage: {{ eq .Chart.Version "1.0.0" }}, schema: {openAPIV3Schema: {type: object,
-        properties: {spec: {type: object, properties: {old: {type: string}}}}}}}
-    - {name: v2, served: true, storage: {{ ne .Chart.Version "1.0.0" }}, schema: {openAPIV3Schema: {type: object,
-        properties: {spec: {type: object}}}}}
-`, "conversion_missing", "CustomResourceDefinition lossies.example.com"},
-	{"missing extension", `
-apiVersion: node.k8s.io/v1
-kind: RuntimeClass
-metadata: {name: sandboxed}
-handler: runsc
-`, "extension_missing", "RuntimeClass sandboxed"},
-	{"expired certificate", `
-apiVersion: v1
-kind: Secret
-metadata: {name: expired}
-type: kubernetes.io/tls
-data: {tls.crt: {{ .Values.certificate | b64enc }}, tls.key: ""}
-`, "certificate_expired", "Secret default/expired"},
+`, Code: "removed_resource", Object: "workloads.v1alpha1.scheduling.k8s.io"},
+		kubetest.Trouble{Name: "chart too old", Code: "chart_incompatible", Object: "Helm release default/cni"})
 }
 
-// alphaAPIs makes the API server of Kubernetes 1.35 serve an API that 1.36 lacks.
+// alphaAPIs makes the API server of Kubernetes 1.35 serve an API that 1.36 lacks. With runtime-config, that of 1.36
+// does not start. With the feature gate alone, it never gets ready, because it waits for the next version of this API.
 const alphaAPIs = "cluster: {apiServer: {extraArgs: {runtime-config: scheduling.k8s.io/v1alpha1=true, " +
 	"feature-gates: GenericWorkload=true}}}"
 
@@ -130,14 +76,20 @@ func (c *troubled) seed(t *testing.T) {
 	t.Helper()
 
 	folder := t.TempDir()
+	expired := base64.StdEncoding.EncodeToString(kubetest.ExpiredCertificate(t))
 
 	for _, version := range []string{"1.0.0", "1.1.0"} {
 		files := map[string]string{
-			"Chart.yaml":  "apiVersion: v2\nname: cni\nversion: " + version + "\nkubeVersion: '< 1.36.0-0'\n",
-			"values.yaml": tftest.JSON(t, map[string]string{"certificate": string(kubetest.ExpiredCertificate(t))}),
+			"Chart.yaml": "apiVersion: v2\nname: cni\nversion: " + version + "\nkubeVersion: '< 1.36.0-0'\n",
 		}
-		for i, s := range seeds {
-			files[fmt.Sprintf("templates/%d.yaml", i)] = s.template
+
+		for i, s := range seeds() {
+			manifest := s.Manifest
+			if version == "1.0.0" {
+				manifest = s.Before()
+			}
+
+			files[fmt.Sprintf("templates/%d.yaml", i)] = strings.ReplaceAll(manifest, "EXPIRED", expired)
 		}
 
 		path := filepath.Join(folder, version+".tgz")
@@ -225,10 +177,15 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 	t.Run("objects", func(t *testing.T) {
 		d, output, report := source.rehearsal(t, cli, host, "seeded",
 			fmt.Sprintf(`planned = { kubernetes = "v1.36.3", extensions = ["siderolabs/iscsi-tools"], config_patches = [%q] }`,
-				"cluster: {apiServer: {extraArgs: {runtime-config: {$patch: delete}}}}"), "10m")
+				"cluster: {apiServer: {extraArgs: {$patch: delete}}}"), "10m")
 		found := reported(report, "copy")
 
-		for _, s := range seeds {
+		if problems := strings.Join(slices.Collect(maps.Keys(found)), "\n"); !strings.Contains(problems,
+			"removed_setting kube-apiserver on ") {
+			t.Errorf("runtime-config is not found in %s", problems)
+		}
+
+		for _, s := range seeds() {
 			reason, is := found[s.code+" "+s.object]
 			if !is {
 				t.Errorf("%s: not found in %v", s.name, found)
