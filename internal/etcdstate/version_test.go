@@ -33,7 +33,9 @@ func TestTakes_byTheVersionsOfAllMembers(t *testing.T) {
 			"the etcd data has version 3.7; a downgrade needs all members on that version, and goes one version at a time", false},
 		"not to 3.5": {[]etcdstate.Versions{six, six}, "3.5",
 			"the etcd data has version 3.6; a downgrade needs all members on that version, and goes one version at a time", false},
-		"no way back":    {[]etcdstate.Versions{old}, "3.5", "", false},
+		"no way back": {[]etcdstate.Versions{old}, "3.5", "", false},
+		"data of a newer version": {[]etcdstate.Versions{{Server: "3.7", Data: "3.8"}}, "3.6",
+			"the etcd data has version 3.8; a downgrade needs all members on that version, and goes one version at a time", false},
 		"one is silent":  {[]etcdstate.Versions{seven, {}}, "3.6", "not every member reports its etcd version", false},
 		"none was asked": {nil, "3.6", "not every member reports its etcd version", false},
 	} {
@@ -53,9 +55,20 @@ func TestOfTalos_andMinorOf(t *testing.T) {
 		}
 	}
 
-	for version, want := range map[string]string{"3.7.1": "3.7", "v3.6.12": "3.6", "3.6": "3.6", "": "", "latest": ""} {
+	for version, want := range map[string]string{"3.7.1": "3.7", "v3.6.12": "3.6", "3.6": "3.6", "": "", "latest": "",
+		"3.10.1": "3.10", "3.9.0": "3.9", "3.x": "", ".7": "", "3.": ""} {
 		if got := etcdstate.MinorOf(version); got != want {
 			t.Errorf("minor of %q is %q, want %q", version, got, want)
+		}
+	}
+}
+
+func TestBefore_nothingComesBeforeAMajorVersion(t *testing.T) {
+	t.Parallel()
+
+	for version, want := range map[string]string{"3.7": "3.6", "3.1": "3.0", "3.0": "", "3": "", "": "", "main": ""} {
+		if got := etcdstate.Before(version); got != want {
+			t.Errorf("before %q: %q, want %q", version, got, want)
 		}
 	}
 }

@@ -38,3 +38,13 @@ func TestFilter_chooses(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestIsMinor_noOtherText(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]bool{"v1.14": true, "v1.14.0": false, "1.14": false, "v1.": false, "latest": false} {
+		if got := versions.IsMinor(text); got != want {
+			t.Errorf("%q: %t, want %t", text, got, want)
+		}
+	}
+}

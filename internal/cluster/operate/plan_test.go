@@ -153,9 +153,14 @@ func TestPlan_refusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 
 	want, have := running(1)
-	if _, held := decide(t, want, have, operation.Operation{Kind: operation.Defragment}); !strings.Contains(held,
-		"w-1: it is a worker") {
-		t.Error(held)
+	defragment := operation.Operation{Kind: operation.Defragment}
+	if steps, held := decide(t, want, have, defragment); len(steps) > 0 || !strings.Contains(held, "w-1: it is a worker") {
+		t.Errorf("%v, %s", steps, held)
+	}
+
+	d := operate.Plan(want, have, cluster.DefaultPolicy(), operate.Order{Operation: defragment, Machines: []string{"cp-1"}})
+	if len(d.Refusals) > 0 || len(d.Steps) != 1 {
+		t.Errorf("without the worker: %v, %v", d.Steps, d.Refusals)
 	}
 
 	change(have, "cp-2", func(s *step.MachineState) { s.Access = step.Maintenance })
@@ -175,7 +180,7 @@ func TestPlan_wipesNoMemberOfEtcd(t *testing.T) {
 
 	want, have := running(0)
 
-	if steps, held := decide(t, want, have, wiped); !slices.Equal(steps,
+	if steps, held := decide(t, want, have, wiped); held != "[] []" || !slices.Equal(steps,
 		[]string{"remove control plane cp-1 from etcd (drains it, waits for volumes)"}) {
 		t.Errorf("a healthy one: %v, %s", steps, held)
 	}
@@ -241,5 +246,116 @@ func TestPlan_wipesOnlyWithQuorum(t *testing.T) {
 
 	if steps, held := decide(t, want, have, disks); len(steps) != 1 {
 		t.Errorf("a disk of the last one: %v, %s", steps, held)
+	}
+}
+
+// The data of a cluster with other control planes, or with other members of etcd, survives.
+func TestPlan_lastMemberAmongOthers(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		change  func(*cluster.Spec, *cluster.Snapshot)
+		refused bool
+	}{
+		"alone, and etcd is silent": {func(_ *cluster.Spec, have *cluster.Snapshot) {
+			have.Etcd.Known, have.Etcd.Members = false, nil
+		}, true},
+		"alone in etcd, beside a control plane that has not joined": {func(want *cluster.Spec, _ *cluster.Snapshot) {
+			want.OtherControlPlanes = []cluster.Machine{cluster.MachineAt("cp-9", step.ControlPlane, "10.0.0.19")}
+		}, true},
+		"one of three, and etcd is silent": {func(want *cluster.Spec, have *cluster.Snapshot) {
+			have.Etcd.Known, have.Etcd.Members = false, nil
+			want.Machines = append(want.Machines, cluster.MachineAt("cp-8", step.ControlPlane, "10.0.0.18"))
+			want.OtherControlPlanes = []cluster.Machine{cluster.MachineAt("cp-9", step.ControlPlane, "10.0.0.19")}
+		}, false},
+	} {
+		want, have := running(0)
+		want.Machines, have.Etcd.Members = want.Machines[:1], have.Etcd.Members[:1]
+		test.change(&want, &have)
+
+		steps, held := decide(t, want, have, wiped)
+		if refused := strings.Contains(held, "cp-1: it is the last etcd member"); len(steps) > 0 || refused != test.refused {
+			t.Errorf("%s: %v, %s", name, steps, held)
+		}
+	}
+}
+
+func TestPlan_leaderOfEtcdLast(t *testing.T) {
+	t.Parallel()
+
+	for i, want := range [][]string{{"cp-2", "cp-3", "cp-1"}, {"cp-1", "cp-3", "cp-2"}, {"cp-1", "cp-2", "cp-3"}} {
+		spec, have := running(1)
+		leader, _ := have.MemberOf(spec.Machines[i])
+		have.Etcd.Views = map[string]etcdstate.View{}
+
+		for _, m := range have.Etcd.Members {
+			have.Etcd.Views[m.ID] = etcdstate.View{Member: m.ID, Leader: leader.ID}
+		}
+
+		var order []string
+
+		for range 4 {
+			d := operate.Plan(spec, have, cluster.DefaultPolicy(), operate.Order{Operation: reboot, Machines: all(spec)})
+			if len(d.Steps) != 1 {
+				t.Fatalf("after %v: %v, %v, %v", order, d.Steps, d.Holds, d.Refusals)
+			}
+
+			order = append(order, d.Steps[0].On())
+			change(have, d.Steps[0].On(), func(s *step.MachineState) { s.Operated = true })
+		}
+
+		if !slices.Equal(order, append(want, "w-1")) {
+			t.Errorf("cp-%d leads: %v", i+1, order)
+		}
+	}
+}
+
+func TestPlan_wipeThatFailedEndsTheOrder(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(1)
+	change(have, "cp-1", func(s *step.MachineState) { s.Operated = true })
+	change(have, "cp-2", func(s *step.MachineState) { s.Unwiped = "EPHEMERAL" })
+
+	// One that was not wiped yet is wiped.
+	if steps, held := decide(t, want, have, reboot); len(steps) != 1 {
+		t.Errorf("before its turn: %v, %s", steps, held)
+	}
+
+	change(have, "cp-2", func(s *step.MachineState) { s.Operated = true })
+
+	steps, held := decide(t, want, have, reboot)
+	if len(steps) > 0 || !strings.Contains(held,
+		"cp-2: the wipe of EPHEMERAL failed: Talos rebooted, and the partitions are the same as before") {
+		t.Errorf("%v, %s", steps, held)
+	}
+}
+
+// A machine that does not respond holds the order, and no step is planned for it.
+func TestPlan_machineDoesNotRespond(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(0)
+	change(have, "cp-1", func(s *step.MachineState) { s.Access, s.Cause = step.Unreachable, "connection refused" })
+
+	if steps, held := decide(t, want, have, reboot); len(steps) > 0 || held != "[cp-1: does not respond (connection refused)] []" {
+		t.Errorf("%v, %s", steps, held)
+	}
+}
+
+// A run that was interrupted left a node cordoned, whose machine works again.
+func TestPlan_uncordonsFirst(t *testing.T) {
+	t.Parallel()
+
+	want, have := running(1)
+
+	for i, node := range have.Kubernetes.Nodes {
+		have.Kubernetes.Nodes[i].Cordoned = node.Name == "w-1"
+		have.Kubernetes.Nodes[i].Unschedulable = node.Name == "w-1"
+	}
+
+	steps, held := decide(t, want, have, reboot)
+	if len(steps) == 0 || steps[0] != "uncordon node w-1" {
+		t.Errorf("%v, %s", steps, held)
 	}
 }
