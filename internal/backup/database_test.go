@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -286,6 +287,32 @@ func TestInspect_refusesDamagedPages(t *testing.T) {
 		"count of kind 2", "element of kind 1"} {
 		if refused[want] == 0 {
 			t.Errorf("no page was refused for %s: %v", want, refused)
+		}
+	}
+}
+
+// The meta pages say where the database begins and which of them is newer. bbolt opens a database with one of them, so a
+// changed one would show an older database. The fields are those of bbolt's meta (db.go).
+func TestInspect_refusesChangedMetaPages(t *testing.T) {
+	t.Parallel()
+
+	snapshot := whole(t)
+	path := filepath.Join(t.TempDir(), "db")
+
+	for page := range 2 {
+		for field, at := range map[string]int{"flags": 12, "root": 16, "sequence": 24, "freelist": 32, "pages": 40, "transaction": 48,
+			"checksum": 56} {
+			damaged := bytes.Clone(snapshot[:len(snapshot)-sha256.Size])
+			damaged[page*pageSize+16+at] ^= 2
+
+			if err := os.WriteFile(path, summed(damaged), 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			want := fmt.Sprintf("the checksum of page %d does not match", page)
+			if _, err := backup.Inspect(t.Context(), path); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s of page %d: %v, want that %s", field, page, err, want)
+			}
 		}
 	}
 }

@@ -358,3 +358,28 @@ func TestOwnerKeys_outliveRotations(t *testing.T) {
 		t.Error("another cluster has the same")
 	}
 }
+
+func TestSameCluster_isKnownByItsID(t *testing.T) {
+	t.Parallel()
+
+	file := string(testFile(t))
+	rotated := strings.Replace(file, testBundle(t).Secrets().TrustdInfo.Token, "another", 1)
+	other := strings.Replace(file, testBundle(t).ClusterID(), "anothercluster", 1)
+
+	for name, test := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"the same bytes":      {file, file, true},
+		"after a rotation":    {file, rotated, true},
+		"another cluster":     {file, other, false},
+		"nothing":             {"", "", false},
+		"nothing to compare":  {file, "", false},
+		"one is no bundle":    {file, "hunter2", false},
+		"neither is a bundle": {"hunter3", "hunter2", false},
+	} {
+		if SameCluster(test.a, test.b) != test.same || SameCluster(test.b, test.a) != test.same {
+			t.Errorf("%s: want %t", name, test.same)
+		}
+	}
+}

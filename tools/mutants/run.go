@@ -70,12 +70,12 @@ type tests struct {
 	all                     []aTest
 }
 
-// start runs tests of the binary, in a folder for temporary files that is removed. The limit is one of processor time. Tests
-// that wait forever need another one.
+// start runs tests of the binary, in a folder for temporary files that is removed. The limit is one of processor time. The
+// other one is for tests that wait forever.
 func (t *tests) start(ctx context.Context, limit time.Duration, set string, arguments ...string) (
 	out []byte, took time.Duration, err error,
 ) {
-	ctx, cancel := context.WithTimeout(ctx, 20*limit)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+20*limit)
 	defer cancel()
 
 	scratch, err := os.MkdirTemp(t.scratch, "run")
