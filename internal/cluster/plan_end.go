@@ -32,8 +32,7 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 		return Decision{}
 	}
 
-	othersWiped := len(want.OtherControlPlanes) > 0 && othersGone(want, have)
-	if held := holdUntilOwned(want, have, p); !held.Done() && !othersWiped {
+	if held := holdUntilOwned(want, have, p); !held.Done() {
 		return held
 	}
 
@@ -53,6 +52,7 @@ func PlanRemoval(want Spec, have Snapshot, p Policy) Decision {
 	}
 
 	// The Node objects are deleted with the control plane.
+	othersWiped := len(want.OtherControlPlanes) > 0 && othersGone(want, have)
 	p.KeepNodes = othersWiped || len(want.removed(step.ControlPlane)) > 0
 	want.Machines, want.Removed, want.order = want.Removed, nil, nil
 

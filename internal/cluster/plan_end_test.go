@@ -131,3 +131,50 @@ func TestOneByOne_riskySteps(t *testing.T) {
 		}
 	}
 }
+
+func TestEnds_onlyWhenNoOtherHasTheData(t *testing.T) {
+	t.Parallel()
+
+	const (
+		data    = "cp-3 member stage=running etcd=Running\n"
+		noData  = "cp-3 maintenance\n"
+		wiped   = "cp-1 maintenance\n"
+		silent  = "cp-1 unreachable\n"
+		for10s  = "kubernetes-down 10s\n"
+		for1h   = "kubernetes-down 1h\n"
+		plane   = "removed cp-3 controlplane 10.0.0.3\n"
+		worker  = "removed w-1 worker 10.0.0.11\n"
+		beside  = "beside cp-1 10.0.0.1\n"
+		alone   = ""
+		guarded = "protected\n"
+	)
+
+	for name, test := range map[string]struct {
+		spec, snapshot string
+		ends           bool
+	}{
+		"the only member goes":                    {plane, "nodes cp-3\netcd cp-3\n" + data, true},
+		"another member stays":                    {plane + beside, "nodes cp-3\netcd cp-1 cp-3\n" + data, false},
+		"Kubernetes answers, etcd is unknown":     {plane + beside, "nodes cp-3\n" + data + wiped, false},
+		"the others were wiped":                   {plane + beside, for10s + data + wiped, true},
+		"another may come back":                   {plane + beside, for10s + data + silent, false},
+		"no others, and silent for a moment":      {plane + alone, for10s + data, false},
+		"no others, and silent for long":          {guarded + plane + alone, for1h + data, true},
+		"no others, and it has no data":           {guarded + plane + alone, for10s + noData, true},
+		"another is silent for long, unprotected": {plane + beside, for1h + data + silent, true},
+		"another is silent for long, protected":   {guarded + plane + beside, for1h + data + silent, false},
+		"no data, and another is silent for long": {guarded + plane + beside, for1h + noData + silent, true},
+		"no data, and another is silent":          {guarded + plane + beside, for10s + noData + silent, false},
+		"a worker, and all is silent for long":    {guarded + worker + beside, for1h + silent, true},
+		"a worker, and all is silent":             {guarded + worker + beside, for10s + silent, false},
+	} {
+		want, have := observed(t, test.spec, test.snapshot)
+		if want.OtherControlPlanes == nil {
+			want.OtherControlPlanes = []cluster.Machine{} // known to be none
+		}
+
+		if got := cluster.Ends(want, have, cluster.DefaultPolicy()); got != test.ends {
+			t.Errorf("%s: %t, want %t", name, got, test.ends)
+		}
+	}
+}
