@@ -96,8 +96,8 @@ func (c Cluster) advance(wanted Keys) {
 // For a machine that has not joined yet, has is zero, and it begins with the keys that the others use. A machine that
 // is part of the cluster is in c too.
 func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
-	if has == wanted && c.agree(wanted) {
-		return wanted
+	if has == wanted {
+		return wanted // no rule would change it
 	}
 
 	next := wanted
@@ -120,13 +120,6 @@ func (c Cluster) Next(has, wanted Keys, controlPlane bool) Keys {
 	next.ClusterToken = c.token(has.ClusterToken, wanted.ClusterToken)
 
 	return next
-}
-
-// agree reports whether all machines have the wanted authorities and no others, as they do without a rotation.
-func (c Cluster) agree(wanted Keys) bool {
-	return !slices.ContainsFunc(c, func(h Holder) bool {
-		return h.Keys.Talos.Issuing != wanted.Talos.Issuing || h.Keys.Kubernetes.Issuing != wanted.Kubernetes.Issuing
-	})
 }
 
 func talosOf(k Keys) Trust      { return k.Talos }

@@ -23,7 +23,7 @@ func (w *writer) expression(c *astutil.Cursor, n ast.Expr) bool {
 		return true
 	}
 
-	if w.info.Types[n].Value != nil {
+	if is := w.info.Types[n]; is.Value != nil || is.IsType() {
 		return true
 	}
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -242,61 +243,30 @@ func (m *mutated) run(ctx context.Context, some []mutant, known equivalents, o o
 		}
 	}
 
-	fates := make([]fate, len(some))
+	r = result{name: m.name, all: len(m.mutants), ran: len(some)}
+	ends := map[key]bool{} // of documented mutants: whether one survived
 
-	var group errgroup.Group
+	var (
+		group errgroup.Group
+		mu    sync.Mutex
+	)
 
 	group.SetLimit(o.parallel)
 
-	for i, one := range some {
+	for _, one := range some {
 		group.Go(func() error {
-			fates[i] = t.try(ctx, one)
+			end := t.try(ctx, one)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			r.count(one, end, known, ends, out)
 
 			return ctx.Err()
 		})
 	}
 
-	if err := group.Wait(); err != nil {
-		return r, err
-	}
-
-	r = result{name: m.name, all: len(m.mutants), ran: len(some)}
-	r.count(some, fates, known, out)
-	r.took = time.Since(begin)
-
-	return r, nil
-}
-
-func (r *result) count(some []mutant, fates []fate, known equivalents, out io.Writer) {
-	ends := map[key]bool{}
-
-	for i, m := range some {
-		_, documented := known.find(m.key)
-
-		switch {
-		case fates[i] == killed && !documented:
-			r.killed++
-
-			continue
-		case fates[i] == killed:
-			r.killed++
-
-			ends[m.key] = ends[m.key] || false
-
-			continue
-		case documented:
-			r.equivalent++
-
-			ends[m.key] = true
-
-			continue
-		case fates[i] == unreached:
-			r.unreached++
-		}
-
-		_, _ = fmt.Fprintf(out, "%s/%s %s: %s -> %s%s\n", r.name, m.place, m.In, m.Original, m.Mutated,
-			map[fate]string{unreached: " (no test reaches it)"}[fates[i]])
-	}
+	err = group.Wait()
 
 	for _, k := range slices.SortedFunc(maps.Keys(ends), func(a, b key) int { return strings.Compare(a.In, b.In) }) {
 		if !ends[k] {
@@ -305,4 +275,32 @@ func (r *result) count(some []mutant, fates []fate, known equivalents, out io.Wr
 			_, _ = fmt.Fprintf(out, "%s: documented as equivalent, but a test kills it: %s: %s -> %s\n", r.name, k.In, k.Original, k.Mutated)
 		}
 	}
+
+	r.took = time.Since(begin)
+
+	return r, err
+}
+
+// count adds a mutant, and prints one that survives.
+func (r *result) count(m mutant, end fate, known equivalents, ends map[key]bool, out io.Writer) {
+	_, documented := known.find(m.key)
+	if documented {
+		ends[m.key] = ends[m.key] || end != killed
+	}
+
+	switch {
+	case end == killed:
+		r.killed++
+
+		return
+	case documented:
+		r.equivalent++
+
+		return
+	case end == unreached:
+		r.unreached++
+	}
+
+	_, _ = fmt.Fprintf(out, "%s/%s %s: %s -> %s%s\n", r.name, m.place, m.In, m.Original, m.Mutated,
+		map[fate]string{unreached: " (no test reaches it)"}[end])
 }
