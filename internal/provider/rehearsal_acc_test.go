@@ -186,12 +186,12 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 		}
 
 		for _, s := range seeds() {
-			reason, is := found[s.code+" "+s.object]
+			reason, is := found[s.Code+" "+s.Object]
 			if !is {
-				t.Errorf("%s: not found in %v", s.name, found)
+				t.Errorf("%s: not found in %v", s.Name, found)
 			}
 
-			t.Logf("%s: %s, %s: %s", s.name, s.code, s.object, reason)
+			t.Logf("%s: %s, %s: %s", s.Name, s.Code, s.Object, reason)
 		}
 
 		if failed, _ := report["failed"].([]any); len(failed) > 0 {
