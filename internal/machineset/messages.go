@@ -129,8 +129,8 @@ var (
 
 	wipeFailed = Messages.Warning("wipe_failed",
 		"Talos failed to wipe machines: {{brief .machines}}",
-		"{{.machines}} left the cluster and {{plural .machines \"waits\" \"wait\"}} in maintenance mode. The reset failed to "+
-			"wipe these volumes and disks, which have the same content as before:{{bullets .left}}",
+		"{{.machines}} left the cluster and {{plural .machines \"waits\" \"wait\"}} in maintenance mode. The reset failed "+
+			"to wipe these volumes and disks, which have the same content as before:{{bullets .left}}",
 		"This data can include secrets and keys of the cluster. No later apply or destroy wipes it, because the "+
 			"{{plural .machines \"machine is\" \"machines are\"}} out of the cluster.",
 		"Wipe it before you give the disks away or use them again. To find the devices, run "+
