@@ -375,6 +375,7 @@ func TestSameCluster_isKnownByItsID(t *testing.T) {
 		"another cluster":     {file, other, false},
 		"nothing":             {"", "", false},
 		"nothing to compare":  {file, "", false},
+		"the same text":       {"hunter2", "hunter2", true},
 		"one is no bundle":    {file, "hunter2", false},
 		"neither is a bundle": {"hunter3", "hunter2", false},
 	} {

@@ -28,6 +28,8 @@ func TestFromMachineConfig_ofAControlPlane(t *testing.T) {
 		{"several documents, comments", configuration(t, "v1.13-controlplane.yaml")},
 		{"a document of an unknown kind first",
 			"apiVersion: v1beta7\nkind: FutureConfig\nmachine: x\n---\n" + configuration(t, "v1.13-controlplane.yaml")},
+		{"an empty document first", "---\n---\n" + configuration(t, "v1.13-controlplane.yaml")},
+		{"a document with an empty kind last", configuration(t, "v1.13-controlplane.yaml") + "\n---\nkind: \"\"\nmachine: {}\n"},
 		{"fields of a newer Talos", strings.Replace(configuration(t, "v1.13-controlplane.yaml"), "\nmachine:\n",
 			"\nfuture: 1\nmachine:\n    future: [1]\n", 1)},
 	} {
