@@ -1,6 +1,8 @@
 package machineconfig
 
 import (
+	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime"
+
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/network"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
@@ -32,4 +34,19 @@ func withCanonicalNetworks(id identity, content any) any {
 	}
 
 	return content
+}
+
+// withInstallReboot writes out that an installation ends in a reboot, where a document does not say it and has no image:
+// generated documents do (settleInstall), and a machine that runs has its installation behind it.
+func withInstallReboot(id identity, content any) any {
+	root, ok := content.(map[string]any)
+	if !ok || id.kind != runtime.UnattendedInstallConfigKind {
+		return content
+	}
+
+	if at, _ := places.InstallerImage.Of(id.kind); valueIn(root, at.Path) == nil && root["reboot"] == nil {
+		root["reboot"] = true
+	}
+
+	return root
 }

@@ -82,6 +82,23 @@ func TestDigest_ignoresHowValuesAreWritten(t *testing.T) {
 	}
 }
 
+// An installation without an image that does not say how it ends is the generated one, which reboots.
+func TestDigest_ofInstallations(t *testing.T) {
+	const base = "apiVersion: v1alpha1\nkind: UnattendedInstallConfig\nprovisioning: {diskSelector: {match: disk.cdrom}}\n"
+
+	for more, same := range map[string]bool{
+		"reboot: true\n":                                  true,
+		"reboot: false\n":                                 false,
+		"installer: {image: a.test/a:v1}\n":               false,
+		"installer: {image: a.test/a:v1}\nreboot: true\n": false,
+	} {
+		changes, err := Diff([]byte(base), []byte(base+more))
+		if err != nil || (len(changes) == 0) != same || (digest(t, base) == digest(t, base+more)) != same {
+			t.Errorf("with %q, the difference is %v, %v", more, changes, err)
+		}
+	}
+}
+
 func TestDigest_refusesWhatIsNoConfiguration(t *testing.T) {
 	for text, want := range map[string]string{"": "no configuration documents", "# x\n---\n": "no configuration documents",
 		"a: [": "not YAML"} {

@@ -82,7 +82,7 @@ func load(cfg []byte) ([]document, error) {
 	documents, err := loadWhole(cfg)
 
 	for i, d := range documents {
-		documents[i].content = withoutImages(d.id, d.content)
+		documents[i].content = withInstallReboot(d.id, withoutImages(d.id, d.content))
 	}
 
 	return documents, err
@@ -184,7 +184,7 @@ func Documents(cfg []byte) (map[string]Document, error) {
 			return nil, err
 		}
 
-		content, _ := withoutKeys(d.id, d.content).(map[string]any)
+		content, _ := withoutKeys(d.id, withInstallReboot(d.id, d.content)).(map[string]any)
 		maps.DeleteFunc(content, func(key string, _ any) bool { return d.identifies(fieldpath.Path{key}) })
 
 		all[d.id.String()] = Document{APIVersion: d.id.apiVersion, Kind: d.id.kind, Name: d.id.name, Content: content,
