@@ -13,18 +13,18 @@ import (
 )
 
 // ReadBundleFile reads the secrets of a cluster from one of three files: one of `talosctl gen secrets`, the
-// configuration of a control-plane machine, or the Secret in which talos-operator keeps the state of a cluster.
+// configuration of a control-plane machine, or the Secret in which talos-operator or Cluster API keeps them.
 func ReadBundleFile(name string) (*pki.Bundle, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("read secrets: %w", err)
 	}
 
-	kept, asState := operatorState(content)
-	if asState == nil {
+	kept, asSecret := secretOfTool(content)
+	if asSecret == nil {
 		content = kept
-	} else if !errors.Is(asState, errNoState) {
-		return nil, fmt.Errorf("read %s as the state of talos-operator: %w", name, asState)
+	} else if !errors.Is(asSecret, errNoSecret) {
+		return nil, fmt.Errorf("read %s as a Secret: %w", name, asSecret)
 	}
 
 	bundle, asBundle := pki.Parse(content)
@@ -43,15 +43,15 @@ func ReadBundleFile(name string) (*pki.Bundle, error) {
 	)
 }
 
-var errNoState = errors.New("no Secret of Kubernetes")
+var errNoSecret = errors.New("no Secret of Kubernetes")
 
-// operatorKey is where talos-operator keeps the secrets of a cluster in the Secret <control plane>-state (0.1,
-// taloscontrolplane_controller.go, ensureStateSecret).
-const operatorKey = "secretBundle"
+// secretKeys are where tools keep the secrets of a cluster in a Secret: talos-operator in <control plane>-state (0.1,
+// taloscontrolplane_controller.go, ensureStateSecret), and the bootstrap provider for Talos of Cluster API in
+// <cluster>-talos (0.7, secrets.go, writeSecretsBundleSecret).
+var secretKeys = []string{"secretBundle", "bundle"}
 
-// operatorState is the secrets in a Secret as `kubectl get secret -o yaml` prints it. Errors do not quote the
-// Secret.
-func operatorState(content []byte) ([]byte, error) {
+// secretOfTool is the secrets in a Secret as `kubectl get secret -o yaml` prints it. Errors do not quote the Secret.
+func secretOfTool(content []byte) ([]byte, error) {
 	var secret struct {
 		Kind       string            `yaml:"kind"`
 		Data       map[string]string `yaml:"data"`
@@ -59,17 +59,19 @@ func operatorState(content []byte) ([]byte, error) {
 	}
 
 	if expansion.CheckYAML(content) != nil || yaml.Unmarshal(content, &secret) != nil || secret.Kind != "Secret" {
-		return nil, errNoState
+		return nil, errNoSecret
 	}
 
-	if text := secret.StringData[operatorKey]; text != "" {
-		return []byte(text), nil
+	for _, key := range secretKeys {
+		if text := secret.StringData[key]; text != "" {
+			return []byte(text), nil
+		}
+
+		if text, err := base64.StdEncoding.DecodeString(secret.Data[key]); err == nil && len(text) > 0 {
+			return text, nil
+		}
 	}
 
-	text, err := base64.StdEncoding.DecodeString(secret.Data[operatorKey])
-	if err != nil || len(text) == 0 {
-		return nil, fmt.Errorf("the Secret has no %s; that of a control plane is called <name>-state", operatorKey)
-	}
-
-	return text, nil
+	return nil, errors.New("the Secret has no secretBundle and no bundle; talos-operator writes <control plane>-state, " +
+		"and Cluster API <cluster>-talos")
 }

@@ -49,16 +49,21 @@ func TestReadBundleFile_ofTalosOperator(t *testing.T) {
 		t.Errorf("the secrets are those of %s, want %s", got.ClusterID(), want.ClusterID())
 	}
 
-	plain := filepath.Join(t.TempDir(), "secret.yaml")
-	text := "kind: Secret\nstringData:\n  secretBundle: |\n    " +
-		strings.ReplaceAll(strings.TrimSpace(string(within)), "\n", "\n    ") + "\n"
+	// Cluster API names another key (cluster-api-bootstrap-provider-talos 0.7, secrets.go: gopkg.in/yaml.v2 of
+	// secrets.NewBundle, too).
+	for name, text := range map[string]string{
+		"a Secret that is written as text": "kind: Secret\nstringData:\n  secretBundle: |\n    " +
+			strings.ReplaceAll(strings.TrimSpace(string(within)), "\n", "\n    ") + "\n",
+		"a Secret of Cluster API": "kind: Secret\ndata: {bundle: " + secret.Data["secretBundle"] + "}\n",
+	} {
+		file := filepath.Join(t.TempDir(), "secret.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 
-	if err := os.WriteFile(plain, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	if got, err := ReadBundleFile(plain); err != nil || got.Digest() != want.Digest() {
-		t.Errorf("a Secret that is written as text gives %v", err)
+		if got, err := ReadBundleFile(file); err != nil || got.Digest() != want.Digest() {
+			t.Errorf("%s gives %v", name, err)
+		}
 	}
 }
 

@@ -156,8 +156,8 @@ func (s Source) provided(m *providerdata.ProviderData) (SecretsFile, error) {
 
 // SourceHelp describes the sources in an import ID.
 const SourceHelp = "Set `secrets` to the path of a file that `talosctl gen secrets` wrote, of the configuration of a " +
-	"control-plane machine, or of the state Secret of talos-operator. To keep the secrets out of state, set `cluster` " +
-	"to the name of one of `clusters` of the provider instead."
+	"control-plane machine, or of the Secret of talos-operator or Cluster API. To keep the secrets out of state, set " +
+	"`cluster` to the name of one of `clusters` of the provider instead."
 
 // DecodeImport reads an import ID, a JSON object with known fields only.
 func DecodeImport(id string, request any) error {

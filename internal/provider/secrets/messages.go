@@ -59,7 +59,7 @@ var (
 		"Unable to import secrets",
 		"The import ID does not name a file with usable secrets:{{bullets .causes}}",
 		"Give the path of a file that `talosctl gen secrets` wrote, of the configuration of a control-plane machine, or of "+
-			"the state Secret of talos-operator.")
+			"the Secret of talos-operator or Cluster API.")
 
 	secretsNotMoved = Messages.Error("secrets_not_moved",
 		"Unable to move secrets",
