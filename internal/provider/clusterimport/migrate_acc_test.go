@@ -4,9 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
 	migration "github.com/talosop/terraform-provider-talosop/internal/migrate"
@@ -14,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
+	"github.com/talosop/terraform-provider-talosop/internal/testenv"
 )
 
 // migratedConfig is the configuration of a tool, with patches for all machines, for roles and for one machine, and with
@@ -62,20 +69,50 @@ func TestAccMigrate_plansNothing(t *testing.T) {
 	for _, tool := range []string{"talhelper", "topf"} {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) { migrates(t, cli, tool) })
+			sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+				migrates(t, cli, tool, sim.DefaultTalosVersion, madeBy)
+			})
 		})
 	}
 }
 
-func migrates(t *testing.T, cli clitest.CLI, tool string) {
+// The command reads machine configurations with the documents of contract v1.14, in place of the patches.
+func TestAccMigrate_ofDocuments(t *testing.T) {
+	t.Parallel()
+
+	sitetest.InOneCLI(t, func(t *testing.T, cli clitest.CLI) {
+		migrated := migrates(t, cli, "topf", sitetest.Talos114, withDocuments, "-configs", "output")
+
+		for _, want := range []string{`"v1.14"`, "net.core.somaxconn", `"r-w-2"`} {
+			if !strings.Contains(migrated, want) {
+				t.Errorf("the configuration has no %s:\n%s", want, migrated)
+			}
+		}
+	})
+}
+
+// The same with what topf writes for Talos 1.14. What talhelper 3.1 writes names the key for Secrets otherwise than Talos
+// 1.14 (key1, of an alpha version), and is not imported without changes.
+func TestAccMigrate_ofWrittenConfigurations(t *testing.T) {
+	testenv.BeforeRelease(t, "TestAccMigrate_ofDocuments", "TestReaders_takeWrittenConfigurations")
+	t.Parallel()
+
+	optional(t, "topf")
+	migrates(t, clitest.Any(t), "topf", sitetest.Talos114, madeBy, "-configs", "output")
+}
+
+// migrates makes a cluster from what make writes, and migrates it. It returns the configuration.
+func migrates(t *testing.T, cli clitest.CLI, tool, version string,
+	make func(*testing.T, *sitetest.Site, *clitest.Workspace, string) map[string]string, args ...string,
+) string {
 	t.Helper()
 
-	s := sitetest.New(t, 1, 2)
+	s := sitetest.NewWith(t, sim.Options{TalosVersion: version}, 1, 2)
 	w := clitest.NewWorkspace(t, cli)
 	ctl := foreignTool{t, clitest.Asset(t, "talosctl"), w.Dir}
 
 	name, text := migratedConfig(s, tool)
-	w.Write(name, text)
+	w.Write(name, strings.Replace(text, strings.TrimPrefix(sim.DefaultTalosVersion, "v"), version[1:], 1))
 
 	for name, text := range migratedFiles {
 		tftest.Must(t, os.MkdirAll(filepath.Join(w.Dir, filepath.Dir(name)), 0o700))
@@ -84,13 +121,14 @@ func migrates(t *testing.T, cli clitest.CLI, tool string) {
 
 	ctl.run("gen", "secrets", "-o", "secrets.yaml")
 
-	written := madeBy(t, w, tool)
+	written := make(t, s, w, tool)
 	bundle := w.Read("secrets.yaml")
 	writeTalosconfig(t, w, bundle, s)
 	configure(s, ctl, written)
 	joined(t, s, bundle)
 
-	output := foreignTool{t, w.Provider(), w.Dir}.run("migrate", tool, "-secrets", "secrets.yaml", "-out", "migrated")
+	output := foreignTool{t, w.Provider(), w.Dir}.run(append([]string{"migrate", tool, "-secrets", "secrets.yaml", "-out",
+		"migrated"}, args...)...)
 
 	if !strings.Contains(output, "secret-patches.yaml (secret") || strings.Contains(output, "Not translated") {
 		t.Errorf("the command says:\n%s", output)
@@ -119,36 +157,104 @@ func migrates(t *testing.T, cli clitest.CLI, tool string) {
 	if calls := s.CallsTo("ApplyConfiguration"); len(calls) > 3 {
 		t.Errorf("the migration sent configurations: %v", calls)
 	}
+
+	return migrated.Read("main.tf") + migrated.Read("patches/*")
 }
 
 // madeBy writes the configurations of machines, and returns the files by machine. The tool makes them where it is
 // among the test programs; otherwise they are those that TestReaders_makeWhatTheToolMakes compares with the tool's.
-func madeBy(t *testing.T, w *clitest.Workspace, tool string) map[string]string {
+func madeBy(t *testing.T, s *sitetest.Site, w *clitest.Workspace, tool string) map[string]string {
 	t.Helper()
 
-	found, err := migration.Readers[tool](migration.Options{Folder: w.Dir, Secrets: "secrets.yaml",
-		Lookup: func(string) (string, bool) { return "", false }})
-	tftest.Must(t, err)
-
 	files := map[string]string{}
+	for _, m := range s.Machines() {
+		files[m.Name()] = map[string]string{"topf": "output/", "talhelper": "clusterconfig/prod-"}[tool] + m.Name() + ".yaml"
+	}
+
 	program := filepath.Join(os.Getenv("TALOSOP_TEST_ASSETS"), tool)
 	_, missing := os.Stat(program)
 
 	switch run := (foreignTool{t, program, w.Dir}).run; {
 	case missing != nil:
+		found, err := migration.Readers[tool](migration.Options{Folder: w.Dir, Secrets: "secrets.yaml",
+			Lookup: func(string) (string, bool) { return "", false }})
+		tftest.Must(t, err)
+
+		for _, m := range found.Machines {
+			files[m.Name] = m.Name + "-made.yaml"
+			w.Write(files[m.Name], string(m.Config))
+		}
 	case tool == "topf":
 		run("render")
 	default:
 		run("genconfig", "--offline-mode", "--no-gitignore", "--secret-file", "secrets.yaml")
 	}
 
-	for _, m := range found.Machines {
-		files[m.Name] = map[string]string{"topf": "output/", "talhelper": "clusterconfig/prod-"}[tool] + m.Name + ".yaml"
+	return files
+}
 
-		if missing != nil {
-			files[m.Name] = m.Name + "-made.yaml"
-			w.Write(files[m.Name], string(m.Config))
+// documentsOfAll and the next are the patches of a tool for contract v1.14, in the documents that it has.
+const (
+	documentsOfAll = `apiVersion: v1alpha1
+kind: UnattendedInstallConfig
+provisioning: {diskSelector: {match: disk.dev_path == "/dev/sda"}}
+---
+apiVersion: v1alpha1
+kind: SysctlConfig
+params: {net.core.somaxconn: "1024"}
+`
+	documentsOfOne = `apiVersion: v1alpha1
+kind: HostnameConfig
+auto: "off"
+hostname: %[1]s
+---
+apiVersion: v1alpha1
+kind: KubeNodeConfig
+labels: {rack: r-%[1]s}
+`
+	documentsOfPlanes = `apiVersion: v1alpha1
+kind: KubeAPIServerConfig
+extraArgs: {v: "3"}
+`
+)
+
+// withDocuments writes the configurations of machines as a tool does whose library is that of Talos 1.14.
+func withDocuments(t *testing.T, s *sitetest.Site, w *clitest.Workspace, _ string) map[string]string {
+	t.Helper()
+
+	bundle, err := pki.Parse([]byte(w.Read("secrets.yaml")))
+	tftest.Must(t, err)
+
+	input, err := generate.NewInput("prod", s.URL, "1.36.2", generate.WithVersionContract(config.TalosVersion1_14),
+		generate.WithSecretsBundle(bundle.Secrets()))
+	tftest.Must(t, err)
+	tftest.Must(t, os.MkdirAll(filepath.Join(w.Dir, "output"), 0o700))
+
+	files := map[string]string{}
+
+	for _, m := range s.Machines() {
+		role, patches := machine.TypeControlPlane, []string{documentsOfAll, fmt.Sprintf(documentsOfOne, m.Name())}
+		if slices.Contains(s.Workers, m) {
+			role = machine.TypeWorker
+			patches = append(patches, migratedFiles["worker/nut.yaml"])
+		} else {
+			patches = append(patches, documentsOfPlanes)
 		}
+
+		made, err := input.Config(role)
+		tftest.Must(t, err)
+
+		loaded, err := configpatcher.LoadPatches(patches)
+		tftest.Must(t, err)
+
+		patched, err := configpatcher.Apply(configpatcher.WithConfig(made), loaded)
+		tftest.Must(t, err)
+
+		text, err := patched.Bytes()
+		tftest.Must(t, err)
+
+		files[m.Name()] = "output/" + m.Name() + ".yaml"
+		w.Write(files[m.Name()], string(text))
 	}
 
 	return files
