@@ -61,6 +61,7 @@ type hosted struct {
 	talosAfter                      string // the version to upgrade to; empty when the image has one tag
 	talosNext                       string // a version that knows contract v1.14; empty when the image has none
 	controlPlanes, workers          int
+	canaries                        int // workers of a pool of their own
 }
 
 // hostedFromEnvironment reads the facts about the host cluster; it skips the test when there is none.
@@ -104,6 +105,7 @@ var hostedScenarios = []struct {
 	{"lifecycle", hosted.lifecycle},
 	{"contract", hosted.contract},
 	{"drill", hosted.drill},
+	{"canary", hosted.canary},
 }
 
 // TestContainers takes clusters in pods of a real host cluster through scenarios, one after the other.
@@ -212,9 +214,13 @@ func (h hosted) variables(t *testing.T) string {
 	return inJSON(t, values)
 }
 
-// machines are the names on the host of all machines.
+// machines are the names on the host of all machines, in order.
 func (h hosted) machines() []string {
 	var names []string
+
+	for i := range h.canaries {
+		names = append(names, fmt.Sprintf("%s-canary-%d", hostedName, i))
+	}
 
 	for i := range h.controlPlanes {
 		names = append(names, fmt.Sprintf("%s-cp-%d", hostedName, i))

@@ -124,7 +124,7 @@ func (s *site) rebootsBehindAVolume(t *testing.T, w *clitest.Workspace, calls *c
 	apply := w.Start("apply", "-auto-approve")
 	s.await(t, apply, "the wait for a volume", waitsForVolume(w, 1))
 	apply.KillProvider()
-	s.failed(t, apply)
+	failed(t, apply)
 
 	if state := maintenanceState(t, api); state != "busy" {
 		t.Errorf("the ConfigMap says %q after the kill, want what the hook wrote", state)

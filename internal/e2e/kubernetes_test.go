@@ -56,7 +56,7 @@ func (s site) upgradeKilled(t *testing.T, cli clitest.CLI) {
 			return nil
 		})
 		apply.KillProvider()
-		s.failed(t, apply)
+		failed(t, apply)
 	}
 
 	s.applied(t, w, "the upgrade to Kubernetes "+to+" that was killed twice")

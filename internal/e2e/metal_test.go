@@ -146,7 +146,7 @@ func (s *site) upgradedDespiteAKill(t *testing.T, w *clitest.Workspace) {
 		return nil
 	})
 	apply.KillProvider()
-	s.failed(t, apply)
+	failed(t, apply)
 
 	s.applied(t, w, "the upgrade of Talos that was killed")
 	rebooted(t, w, before)

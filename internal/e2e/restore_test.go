@@ -121,7 +121,7 @@ func (s site) restored(t *testing.T, w *clitest.Workspace) {
 		return err
 	})
 	apply.KillProvider()
-	s.failed(t, apply)
+	failed(t, apply)
 
 	s.applied(t, w, "the restore that was killed")
 	holdsObjects(t, api)

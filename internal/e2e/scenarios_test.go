@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -285,7 +286,7 @@ func (s site) killed(t *testing.T, cli clitest.CLI) {
 	apply := w.Start("apply", "-auto-approve")
 	s.await(t, apply, "a configured machine", func(ctx context.Context) error { return s.someoneLeftMaintenance(ctx) })
 	apply.KillProvider()
-	s.failed(t, apply)
+	failed(t, apply)
 
 	secrets := bundle(t, w)
 
@@ -296,7 +297,7 @@ func (s site) killed(t *testing.T, cli clitest.CLI) {
 		return err
 	})
 	apply.KillProvider()
-	s.failed(t, apply)
+	failed(t, apply)
 
 	w.MustRun("apply", "-auto-approve")
 
@@ -312,7 +313,7 @@ func (s site) killed(t *testing.T, cli clitest.CLI) {
 	destroy := w.Start("destroy", "-auto-approve")
 	s.await(t, destroy, "a reset machine", func(ctx context.Context) error { return s.someoneInMaintenance(ctx) })
 	destroy.KillProvider()
-	s.failed(t, destroy)
+	failed(t, destroy)
 
 	s.destroy(t, w)
 }
@@ -328,7 +329,7 @@ func (s site) interrupted(t *testing.T, cli clitest.CLI) {
 	s.await(t, apply, "a configured machine", func(ctx context.Context) error { return s.someoneLeftMaintenance(ctx) })
 	apply.Interrupt()
 
-	result := s.failed(t, apply)
+	result := failed(t, apply)
 	if result.Exit != 1 {
 		t.Errorf("exit status is %d after SIGINT, want 1\n%s", result.Exit, result.Output())
 	}
@@ -350,10 +351,17 @@ func (s site) interrupted(t *testing.T, cli clitest.CLI) {
 // await waits until ask returns nil while a command runs. The test fails when the command ends before that.
 func (s site) await(t *testing.T, p *clitest.Process, what string, ask func(ctx context.Context) error) {
 	t.Helper()
+	awaitDuring(t, p, s.boot, what, ask)
+}
+
+func awaitDuring(
+	t *testing.T, p *clitest.Process, limit time.Duration, what string, ask func(ctx context.Context) error,
+) {
+	t.Helper()
 
 	ended := errors.New("the command ended first")
 
-	eventually(t, s.boot, what, func(ctx context.Context) error {
+	eventually(t, limit, what, func(ctx context.Context) error {
 		select {
 		case <-p.Done():
 			t.Fatalf("waiting for %s: %v\n%s", what, ended, p.Output())
@@ -365,7 +373,7 @@ func (s site) await(t *testing.T, p *clitest.Process, what string, ask func(ctx 
 }
 
 // failed waits for a command that was interrupted; it must not report success.
-func (s site) failed(t *testing.T, p *clitest.Process) clitest.Result {
+func failed(t *testing.T, p *clitest.Process) clitest.Result {
 	t.Helper()
 
 	result := p.Wait()
