@@ -1,7 +1,6 @@
 package clusterimport_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -235,92 +234,6 @@ removed {
 
 		if empty, output := w.PlanIsEmpty(); !empty {
 			t.Errorf("the plan after the move is not empty:\n%s", output)
-		}
-
-		untouched(t, s)
-	})
-}
-
-// What hcloud-talos/talos/hcloud writes into configurations (2026-08, talos_patch_control_plane.tf and
-// talos_patch_worker.tf, with a virtual IP, in a cluster without Cilium's values).
-const (
-	hetznerToken = "TOKEN-OF-HETZNER"
-
-	hetznerOfAll = `machine:
-  install: {extraKernelArgs: ["talos.hostname=here"]}
-  certSANs: [203.0.113.10, kube.cluster.local]
-  kubelet:
-    extraArgs: {cloud-provider: external, rotate-server-certificates: true}
-    nodeIP: {validSubnets: [127.0.0.0/8]}
-  network:
-    extraHostEntries: [{ip: 10.0.1.100, aliases: [kube.cluster.local]}]
-    kubespan: {enabled: false, advertiseKubernetesNetworks: false, mtu: 1370}
-  sysctls: {net.core.somaxconn: "65535", net.core.netdev_max_backlog: "4096"}
-  features: {hostDNS: {enabled: true, forwardKubeDNSToHost: true, resolveMemberNames: true}}
-  time: {servers: [ntp1.hetzner.de, time.cloudflare.com]}
-cluster:
-  network: {dnsDomain: cluster.local, podSubnets: [10.0.16.0/20], serviceSubnets: [10.0.8.0/21], cni: {name: none}}
-`
-	hetznerOfPlanes = `machine:
-  features:
-    kubernetesTalosAPIAccess: {enabled: true, allowedRoles: ["os:reader"], allowedKubernetesNamespaces: [kube-system]}
-cluster:
-  allowSchedulingOnControlPlanes: false
-  proxy: {disabled: true}
-  apiServer: {certSANs: [203.0.113.10, kube.cluster.local]}
-  controllerManager:
-    extraArgs: {cloud-provider: external, node-cidr-mask-size-ipv4: "24", bind-address: 0.0.0.0}
-  etcd: {advertisedSubnets: [127.0.0.0/8], extraArgs: {listen-metrics-urls: "http://0.0.0.0:2381"}}
-  scheduler: {extraArgs: {bind-address: 0.0.0.0}}
-  externalCloudProvider: {enabled: true, manifests: ["https://example.org/cloud-controller-manager.yml"]}
-`
-	hetznerSecrets = `machine:
-  network:
-    interfaces:
-      - {interface: eth0, dhcp: true}
-      - {interface: eth1, dhcp: true, vip: {ip: 10.0.1.100, hcloud: {apiToken: ` + hetznerToken + `}}}
-cluster:
-  inlineManifests:
-    - {name: hcloud-secret, contents: "apiVersion: v1\nkind: Secret\nmetadata: {name: hcloud, namespace: kube-system}\nstringData: {token: ` +
-		hetznerToken + `}\n"}
-`
-)
-
-// A cluster of a module for Hetzner Cloud: the parts with its token are reported, and set in the provider block;
-// everything else is in the generated configuration.
-func TestAccImport_ofAModuleForHetzner(t *testing.T) {
-	testenv.BeforeRelease(t, "TestImport_secretsInConfigurations", "TestAccImport_ofTalosctl")
-	t.Parallel()
-
-	clitest.Each(t, func(t *testing.T, cli clitest.CLI) {
-		s, w := officialSite(t, cli, "v1.11", []string{hetznerOfAll, hetznerOfPlanes, hetznerSecrets}, []string{hetznerOfAll})
-		migrate(t, s, w)
-
-		first := w.Run("plan", "-generate-config-out=first.tf")
-		for _, place := range []string{"cp-3: v1alpha1 cluster.inlineManifests", "cp-1: v1alpha1 machine.network.interfaces"} {
-			if !strings.Contains(first.Unwrapped(), place) {
-				t.Errorf("the first plan does not name %s:\n%s", place, first.Output())
-			}
-		}
-
-		if strings.Contains(first.Output()+w.Read("first.tf"), hetznerToken) {
-			t.Error("the first plan shows the token")
-		}
-
-		tftest.Must(t, os.Remove(filepath.Join(w.Dir, "first.tf")))
-		w.Write("main_override.tf", fmt.Sprintf(`
-provider "talosop" {
-  alias = "prod"
-  clusters = { prod = {
-    secrets  = talosop_secrets.this.bundle
-    machines = { for name in keys(var.control_planes) : name => { config_patches = [%q] } }
-  } }
-}
-`, hetznerSecrets))
-
-		text := generated(t, w, 1)
-		if strings.Contains(text, hetznerToken) || strings.Count(text, "netdev_max_backlog") != 1 {
-			t.Errorf("the generated configuration is:\n%s", text)
 		}
 
 		untouched(t, s)
