@@ -5,4 +5,5 @@ var (
 	NodeOfRemoved   = nodeOfRemoved
 	MemberOfRemoved = memberOfRemoved
 	Renamed         = renamed
+	IsOtherNode     = Machine.isOtherNode
 )

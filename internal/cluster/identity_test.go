@@ -11,6 +11,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 )
 
 // observed is a small cluster, with more lines of its spec and its snapshot.
@@ -228,5 +229,54 @@ func TestOtherNodes_areControlPlanesOutsideTheSpec(t *testing.T) {
 
 	if all, ready := names(have); len(all)+len(ready) > 0 {
 		t.Errorf("from an API that does not answer: %q, ready %q", all, ready)
+	}
+}
+
+func TestIsOtherNode_whereNoUUIDIdentifiesIt(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		spec, snapshot string
+		other          bool
+	}{
+		"another node":                      {"node=n", "member node=m", true},
+		"its node":                          {"node=n", "member node=n", false},
+		"no node is recorded":               {"node=", "member node=m", false},
+		"no node is reported":               {"node=n", "member", false},
+		"silent":                            {"node=n", "unreachable node=m", false},
+		"in maintenance mode":               {"node=n", "maintenance node=m", false},
+		"its UUID is known":                 {"node=n uuid=one", "member node=m uuid=one", false},
+		"its UUID was not recorded":         {"node=n", "member node=m uuid=one", true},
+		"its UUID is not reported any more": {"node=n uuid=one", "member node=m", true},
+	} {
+		want, have := observed(t, "w-1 worker 10.0.0.11 "+test.spec+"\n", "w-1 "+test.snapshot+"\n")
+
+		if got := cluster.IsOtherNode(want.Machines[0], have.Machines["w-1"]); got != test.other {
+			t.Errorf("%s: %t", name, got)
+		}
+
+		pod := want.Machines[0]
+		pod.Container = true
+
+		if cluster.IsOtherNode(pod, have.Machines["w-1"]) {
+			t.Errorf("%s: a pod, which the host cluster identifies", name)
+		}
+	}
+}
+
+func TestMayReport_itsUUIDOrThatOfMeta(t *testing.T) {
+	t.Parallel()
+
+	m := cluster.MachineAt("w-1", step.Worker, "10.0.0.11")
+	m.UUID = "one"
+
+	if !m.MayReport("ONE") || m.MayReport("two") {
+		t.Error("not its own UUID alone")
+	}
+
+	m.Meta = map[uint8]string{metakey.UUIDOverride: "two"}
+
+	if !m.MayReport("one") || !m.MayReport("TWO") || m.MayReport("three") {
+		t.Error("not its own UUID and that of META alone")
 	}
 }

@@ -225,3 +225,125 @@ func TestTroubles_ofOneMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestHealth_alarmsOfSeveralMembers(t *testing.T) {
+	t.Parallel()
+
+	w := newWatched()
+	for _, id := range []string{"a1", "a2", "a3"} {
+		w.view(id, func(v *etcdstate.View) { v.Alarms = []string{"NOSPACE on a3", "CORRUPT on a1"} })
+	}
+
+	if got := health.OfEtcd(w.want, w.have).Alarms; !slices.Equal(got, []string{"CORRUPT on cp-1", "NOSPACE on cp-3"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestHealth_ofMembersWithoutAList(t *testing.T) {
+	t.Parallel()
+
+	w := newWatched()
+
+	for _, m := range health.OfEtcd(w.want, w.have).Members {
+		if m.Leader != (m.Name == "cp-2") {
+			t.Errorf("%s leads: %t", m.Name, m.Leader)
+		}
+	}
+
+	w.have.Etcd.Known, w.have.Etcd.Members, w.have.Peers = false, nil, nil
+
+	const cause = "no control plane returns the etcd member list"
+	if got := health.OfEtcd(w.want, w.have).Cause; got != cause {
+		t.Errorf("%q", got)
+	}
+
+	if got := condition(t, w.of(), health.EtcdMembersHealthy); got.Status != health.Unknown || got.Reason != cause {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestHealth_controlPlaneThatIsAWorker(t *testing.T) {
+	t.Parallel()
+
+	w := newWatched()
+	s := w.have.Machines["10.0.0.1"]
+	s.Role = step.Worker
+	w.have.Machines["10.0.0.1"] = s
+
+	if got := condition(t, w.of(), health.ControlPlanesReady); got.Status != health.False ||
+		got.Reason != "cp-1 (10.0.0.1) is a worker" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Machines are in the order of their titles: control planes, and then nodes by role and name.
+func TestHealth_orderOfMachines(t *testing.T) {
+	t.Parallel()
+
+	w := newWatched()
+	w.have.Etcd.Members[0].Name = "cp-0"
+	w.have.Peers["a3"] = step.MachineState{Access: step.Unreachable}
+	w.have.Kubernetes.Nodes = append([]kubestate.Node{{Name: "w-9", Ready: true}, {Name: "w-0", Ready: true},
+		{Name: "x", ControlPlane: true, Addresses: []string{"10.0.0.1"}}}, w.have.Kubernetes.Nodes...)
+
+	var got, silentOnes []string
+
+	for _, m := range w.of().Machines {
+		got = append(got, m.Name)
+
+		if m.Silent {
+			silentOnes = append(silentOnes, m.Name)
+		}
+	}
+
+	if !slices.Equal(got, []string{"cp-0", "cp-1", "cp-2", "x", "cp-3", "w-0", "w-1", "w-9"}) {
+		t.Errorf("%q", got)
+	}
+
+	if !slices.Equal(silentOnes, []string{"cp-0"}) {
+		t.Errorf("silent: %q", silentOnes)
+	}
+}
+
+func TestHealth_memberIsMissing(t *testing.T) {
+	t.Parallel()
+
+	for known, want := range map[bool]health.Status{true: health.False, false: health.Unknown} {
+		w := newWatched()
+		w.have.Etcd.Members, w.have.Etcd.Known = slices.Delete(w.have.Etcd.Members, 1, 2), known
+
+		if got := w.of().Machines[0]; got.Name != "cp-1" || got.Status != want {
+			t.Errorf("etcd known %t: %s is %s, want %s", known, got.Name, got.Status, want)
+		}
+	}
+}
+
+// The members of other resources, and views that were not read, are no trouble of a machine.
+func TestTroubles_ofViews(t *testing.T) {
+	t.Parallel()
+
+	for name, breaks := range map[string]func(*watched){
+		"a member of another resource follows another leader": func(w *watched) {
+			w.view("a3", func(v *etcdstate.View) { v.Leader = "a1" })
+		},
+		"no views were read": func(w *watched) { w.have.Etcd.Views = nil },
+		"a worker": func(w *watched) {
+			w.want.Machines = append(w.want.Machines, cluster.MachineAt("w-1", step.Worker, "10.0.0.9"))
+			w.have.Machines["w-1"] = step.MachineState{Access: step.Member, Role: step.Worker, Stage: step.StageRunning, Ready: true,
+				NodeName: "w-1"}
+		},
+	} {
+		w := newWatched()
+		for address, member := range map[string]string{"10.0.0.1": "a1", "10.0.0.2": "a2"} {
+			s := w.have.Machines[address]
+			s.MemberID = member
+			w.have.Machines[address] = s
+		}
+
+		breaks(w)
+
+		if got := health.TroublesOf(w.want, w.have); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
