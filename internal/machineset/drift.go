@@ -11,7 +11,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
-	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
@@ -20,13 +20,14 @@ type Examination struct {
 	// Wanted renders the configurations of state, when the first machine differs.
 	Wanted func() (Rendered, error)
 
-	Mu     sync.Mutex
-	Places map[string][]fieldpath.Place
+	Mu sync.Mutex
+	// Differs is where the configurations of machines differ.
+	Differs map[string]record.Drift
 }
 
 // NewExamination compares with the configurations of a set whose machines were recorded.
 func NewExamination(p Set, seen Record) *Examination {
-	return &Examination{Places: map[string][]fieldpath.Place{},
+	return &Examination{Differs: map[string]record.Drift{},
 		Wanted: sync.OnceValues(p.WithRecorded(seen).WithNames(seen).Configurations)}
 }
 
@@ -75,38 +76,40 @@ func (e *Examination) Look(machine, _ string, active []byte) ([]string, error) {
 		return nil, nil
 	}
 
-	changes, err := machineconfig.Diff(files.Configs[machine], active)
+	drift, err := driftOfConfiguration(files.Configs[machine], active)
 	if err != nil {
 		return nil, err
-	}
-
-	var places []fieldpath.Place
-
-	for _, c := range changes {
-		places = append(places, c.Place)
 	}
 
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 
-	e.Places[machine] = places
+	e.Differs[machine] = drift
 
 	return nil, nil
 }
 
-func driftOfConfiguration(places []fieldpath.Place) record.Drift {
-	var drift record.Drift
-
-	for _, place := range places {
-		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &place})
+func driftOfConfiguration(wanted, active []byte) (drift record.Drift, err error) {
+	changes, err := machineconfig.Diff(wanted, active)
+	if err != nil {
+		return nil, err
 	}
 
-	return drift
+	for _, change := range changes {
+		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &change.Place})
+	}
+
+	unreadable, err := pki.UnreadableWith(wanted, active)
+	for _, key := range unreadable {
+		drift = append(drift, record.Difference{Kind: record.UnreadableSecrets, Found: key})
+	}
+
+	return drift, err
 }
 
-// DriftOf is how machines that answered differ from state.
+// DriftOf is how machines that answered differ from state. configurations is how their configurations do.
 func DriftOf(
-	p Set, want cluster.Spec, have cluster.Snapshot, places map[string][]fieldpath.Place,
+	p Set, want cluster.Spec, have cluster.Snapshot, configurations map[string]record.Drift,
 ) map[string]record.Drift {
 	drift := map[string]record.Drift{}
 
@@ -124,7 +127,7 @@ func DriftOf(
 		case step.Gone:
 			drift[m.Name] = record.Drift{{Kind: record.NotOnHost}}
 		case step.Member:
-			differs := driftOfConfiguration(places[m.Name])
+			differs := configurations[m.Name]
 			if state.StagedDigest != "" && state.StagedDigest == m.ConfigDigest {
 				differs = nil // it is as requested, and waits
 			}

@@ -38,9 +38,9 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 	const schematic = "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"
 
 	for name, test := range map[string]struct {
-		change func(want *cluster.Spec, have *cluster.Snapshot)
-		Places map[string][]fieldpath.Place
-		cp, w  []string
+		change  func(want *cluster.Spec, have *cluster.Snapshot)
+		differs map[string]record.Drift
+		cp, w   []string
 	}{
 		"nothing": {change: func(*cluster.Spec, *cluster.Snapshot) {}},
 		"another Talos": {
@@ -65,10 +65,9 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 				NodeName: "w-1"}
 		}},
 		"configuration": {
-			change: func(*cluster.Spec, *cluster.Snapshot) {},
-			Places: map[string][]fieldpath.Place{
-				"cp-1": {{Document: "v1alpha1", Path: fieldpath.Path{"machine", "sysctls", "a.b"}}}},
-			cp: []string{`configuration: v1alpha1 machine.sysctls["a.b"]`},
+			change:  func(*cluster.Spec, *cluster.Snapshot) {},
+			differs: map[string]record.Drift{"cp-1": {differsAt("v1alpha1", "machine", "sysctls", "a.b")}},
+			cp:      []string{`configuration: v1alpha1 machine.sysctls["a.b"]`},
 		},
 		"wiped": {
 			change: func(_ *cluster.Spec, have *cluster.Snapshot) {
@@ -91,7 +90,7 @@ func TestDrift_isWhatIsKnownToDiffer(t *testing.T) {
 		want, have := withoutDrift()
 		test.change(&want, &have)
 
-		drift := DriftOf(Set{}, want, have, test.Places)
+		drift := DriftOf(Set{}, want, have, test.differs)
 		if !slices.Equal(drift["cp-1"].Lines(), test.cp) || !slices.Equal(drift["w-1"].Lines(), test.w) {
 			t.Errorf("%s: drift is %q", name, drift)
 		}
@@ -214,6 +213,39 @@ func TestDrift_isComparedWithState(t *testing.T) {
 // differsAt is drift in a field of a configuration.
 func differsAt(document string, path ...any) record.Difference {
 	return record.Difference{Kind: record.ConfigurationDiffers, Place: &fieldpath.Place{Document: document, Path: path}}
+}
+
+// A document with a key that no secrets of talosop can have is found, unless the wanted configuration has it, too.
+func TestDriftOfConfiguration_unreadableSecrets(t *testing.T) {
+	t.Parallel()
+
+	const main = "version: v1alpha1\nmachine: {type: controlplane}\ncluster: {}\n"
+
+	key := func(name string) []byte {
+		return []byte(main + "---\napiVersion: v1alpha1\nkind: KubeEtcdEncryptionConfig\nconfig:\n  resources:\n" +
+			"  - resources: [secrets]\n    providers: [{secretbox: {keys: [{name: " + name + ", secret: a}]}}]\n")
+	}
+
+	for name, test := range map[string]struct {
+		wanted, active []byte
+		want           string
+	}{
+		"another name":       {key("key2"), key("key1"), `key "key1" of secretbox`},
+		"in the main form":   {[]byte(main), key("key1"), `key "key1" of secretbox`},
+		"the same":           {key("key1"), key("key1"), ""},
+		"a key of a bundle":  {[]byte(main), key("key2"), ""},
+		"only in the wanted": {key("key1"), []byte(main), ""},
+	} {
+		drift, err := driftOfConfiguration(test.wanted, test.active)
+		if err != nil || drift.First(record.UnreadableSecrets).Found != test.want {
+			t.Errorf("%s: %v (%v), want %q", name, drift, err, test.want)
+		}
+
+		found := Set{}.RefuseUnreadableSecrets(Record{Seen: record.Machines{"cp-1": {Drift: drift}}})
+		if refused := len(found) > 0; refused != (test.want != "") {
+			t.Errorf("%s: refused is %t", name, refused)
+		}
+	}
 }
 
 // hardwareOf is the UUID of a test machine's hardware.

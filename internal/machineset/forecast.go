@@ -255,6 +255,7 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	diags.Append(refuseIsolation(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(p.RefuseNewSecrets(prior, recorded.Record)...)
+	diags.Append(p.RefuseUnreadableSecrets(recorded.Record)...)
 	diags.Append(refuseHostChanges(p, prior, recorded)...)
 	diags.Append(p.refuseUnknownLinks(recorded)...)
 

@@ -233,6 +233,14 @@ var (
 		"API servers can no longer read Secrets that were encrypted with the former key (`aescbcencryptionsecret`).",
 		"Write all Secrets again before this apply, as the guide on secrets describes.")
 
+	secretsUnreadable = Messages.Error("secrets_unreadable",
+		"Secrets in etcd would become unreadable on {{brief .machines}}",
+		"{{.machines}} {{plural .machines \"encrypts\" \"encrypt\"}} Secrets with {{.key}}, from a document "+
+			"`KubeEtcdEncryptionConfig`. Talosop would replace it with keys under other names. kube-apiserver finds a key by the "+
+			"name that is stored with each Secret, and could no longer read them.",
+		"Add that document as a patch of the control planes, as `talosctl get machineconfig` of a control plane shows it. Keep "+
+			"it out of version control, because it has the key.")
+
 	isolationChange = Messages.Error("isolation_change",
 		"Unsupported change of isolated in cluster {{.cluster}}",
 		"`isolated` would change from {{.from}} to {{.to}}. It is fixed when the cluster is created, because machines with "+

@@ -9,6 +9,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
 // refuseContract refuses other contract changes than the step to the documents of v1.14 and the step back. The step
@@ -75,6 +76,26 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 	default:
 		return nil
 	}
+}
+
+// RefuseUnreadableSecrets refuses to send configurations without a key for Secrets that control planes use, and that no
+// secrets of talosop can have.
+func (p Set) RefuseUnreadableSecrets(seen Record) finding.List {
+	var machines []string
+
+	key := ""
+
+	for _, name := range slices.Sorted(maps.Keys(seen.Seen)) {
+		if drift := seen.Seen[name].Drift; drift.Has(record.UnreadableSecrets) {
+			machines, key = append(machines, name), drift.First(record.UnreadableSecrets).Found
+		}
+	}
+
+	if len(machines) == 0 {
+		return nil
+	}
+
+	return finding.List{secretsUnreadable.At(p.secretsPath(), finding.Args{"machines": machines, "key": key})}
 }
 
 // refuseLostKeys refuses secrets of the provider configuration that lack an authority which a machine uses, because

@@ -7,6 +7,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // EncryptionKey is a key that an API server encrypts Secrets with in etcd, or reads them with.
@@ -15,6 +17,15 @@ type EncryptionKey struct {
 	Provider, Name string
 	// Secret is the key in base64.
 	Secret string
+}
+
+// String names the key without the secret.
+func (k EncryptionKey) String() string {
+	if k.Name == "" {
+		return "provider " + k.Provider
+	}
+
+	return fmt.Sprintf("key %q of %s", k.Name, k.Provider)
 }
 
 // encryptionKey is where a bundle keeps the key of a provider.
@@ -73,6 +84,38 @@ var errNoPlace = errors.New("a bundle cannot contain this encryption of Secrets;
 // importEncryption takes the keys that Secrets are encrypted with. A key that the bundle could not hold, or would write
 // under another name, is an error: API servers could not read what it encrypted.
 func importEncryption(document *yaml.Node, into *secrets.Bundle) error {
+	keys, err := encryptionIn(document)
+	if err != nil {
+		return err
+	}
+
+	for _, key := range keys {
+		at := placeOf(key)
+		if at < 0 {
+			return fmt.Errorf("%s: %w", key, errNoPlace)
+		}
+
+		place := encryptionKeys[at].of(into.Secrets)
+		if *place != "" && *place != key.Secret {
+			return fmt.Errorf("two with %s: %w", key, errNoPlace)
+		}
+
+		*place = key.Secret
+	}
+
+	return nil
+}
+
+// placeOf is where a bundle has a key; negative if it has no place for it.
+func placeOf(key EncryptionKey) int {
+	return slices.IndexFunc(encryptionKeys, func(k encryptionKey) bool {
+		return k.provider == key.Provider && k.name == key.Name
+	})
+}
+
+// encryptionIn reads the keys for Secrets from a document. A provider without keys, such as kms, counts as a key
+// without a name.
+func encryptionIn(document *yaml.Node) (keys []EncryptionKey, err error) {
 	var found struct {
 		Config struct {
 			Resources []struct {
@@ -83,7 +126,7 @@ func importEncryption(document *yaml.Node, into *secrets.Bundle) error {
 	}
 
 	if err := document.Decode(&found); err != nil {
-		return err
+		return nil, err
 	}
 
 	for _, resource := range found.Config.Resources {
@@ -93,24 +136,22 @@ func importEncryption(document *yaml.Node, into *secrets.Bundle) error {
 
 		for _, providers := range resource.Providers {
 			for provider, settings := range providers {
-				if err := importProvider(provider, &settings, into.Secrets); err != nil {
-					return err
+				more, err := keysOf(provider, &settings)
+				if err != nil {
+					return nil, err
 				}
+
+				keys = append(keys, more...)
 			}
 		}
 	}
 
-	return nil
+	return keys, nil
 }
 
-func importProvider(provider string, settings *yaml.Node, into *secrets.Secrets) error {
+func keysOf(provider string, settings *yaml.Node) (keys []EncryptionKey, err error) {
 	if provider == "identity" {
-		return nil
-	}
-
-	at := slices.IndexFunc(encryptionKeys, func(k encryptionKey) bool { return k.provider == provider })
-	if at < 0 {
-		return fmt.Errorf("provider %s: %w", provider, errNoPlace)
+		return nil, nil
 	}
 
 	var found struct {
@@ -121,21 +162,45 @@ func importProvider(provider string, settings *yaml.Node, into *secrets.Secrets)
 	}
 
 	if err := settings.Decode(&found); err != nil {
-		return err
+		return nil, err
 	}
-
-	place := encryptionKeys[at].of(into)
 
 	for _, key := range found.Keys {
-		switch {
-		case key.Name != encryptionKeys[at].name:
-			return fmt.Errorf("key %q of %s: %w", key.Name, provider, errNoPlace)
-		case *place != "" && *place != key.Secret:
-			return fmt.Errorf("two keys %q of %s: %w", key.Name, provider, errNoPlace)
-		}
-
-		*place = key.Secret
+		keys = append(keys, EncryptionKey{Provider: provider, Name: key.Name, Secret: key.Secret})
 	}
 
-	return nil
+	if len(keys) == 0 {
+		keys = []EncryptionKey{{Provider: provider}}
+	}
+
+	return keys, nil
+}
+
+// UnreadableWith names the keys for Secrets in the configuration of a running control plane that another configuration
+// lacks and that no bundle can hold, such as `key "key1" of secretbox`. With the other configuration, API servers could not
+// read what these keys encrypted: kube-apiserver finds a key by the provider and name that a stored Secret begins with
+// (k8s.io/apiserver, value/encrypt and encryptionconfig).
+func UnreadableWith(other, running []byte) (names []string, err error) {
+	var keys [2][]EncryptionKey
+
+	for i, config := range [][]byte{other, running} {
+		documents, err := documentsByKind(config)
+		if err != nil {
+			return nil, err
+		}
+
+		if own := documents[places.SecretboxKey.Document.Kind]; own == nil {
+			continue
+		} else if keys[i], err = encryptionIn(own); err != nil {
+			return nil, errShape
+		}
+	}
+
+	for _, key := range keys[1] {
+		if placeOf(key) < 0 && !slices.Contains(keys[0], key) {
+			names = append(names, key.String())
+		}
+	}
+
+	return names, nil
 }

@@ -138,9 +138,9 @@ func TestFromMachineConfig_refusesToDropKeys(t *testing.T) {
 		"a key of aescbc for secretbox": {provider("secretbox", "key1", aescbcKey), `key "key1" of secretbox`},
 		"a second one for secretbox":    {first + ", " + provider("secretbox", "key1", aescbcKey), `key "key1" of secretbox`},
 		"another name":                  {provider("aescbc", "key2", aescbcKey), `key "key2" of aescbc`},
-		"two keys of one name":          {first + ", " + provider("secretbox", "key2", aescbcKey), `two keys "key2" of secretbox`},
+		"two keys of one name":          {first + ", " + provider("secretbox", "key2", aescbcKey), `two with key "key2" of secretbox`},
 		"another provider":              {first + ", {kms: {apiVersion: v2, name: hunter2}}", "provider kms"},
-		"aesgcm":                        {first + ", " + provider("aesgcm", "key1", aescbcKey), "provider aesgcm"},
+		"aesgcm":                        {first + ", " + provider("aesgcm", "key1", aescbcKey), `key "key1" of aesgcm`},
 	} {
 		_, err := FromMachineConfig(documentsOf(t, test.providers))
 		if err == nil || !strings.Contains(err.Error(), test.want) {

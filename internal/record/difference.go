@@ -23,6 +23,8 @@ const (
 	SchematicDiffers Kind = "schematic"
 	// ConfigurationDiffers is a Place of the machine configuration.
 	ConfigurationDiffers Kind = "configuration"
+	// UnreadableSecrets is a key for Secrets, Found, that API servers would lack with what was applied last.
+	UnreadableSecrets Kind = "unreadable_secrets"
 	// ImageDiffers is the image of a Kubernetes Component: Found instead of Wanted. Found is empty for the Talos
 	// default.
 	ImageDiffers Kind = "image"
@@ -105,6 +107,8 @@ func (d Difference) String() string {
 			step.ShortID(cmp.Or(d.Found, "none")), step.ShortID(d.Wanted))
 	case ConfigurationDiffers:
 		return "configuration: " + d.place()
+	case UnreadableSecrets:
+		return "Secrets are encrypted with " + d.Found + ", which the secrets of the cluster do not have"
 	case ImageDiffers:
 		return fmt.Sprintf("image of %s: %s, expected %s", d.Component, cmp.Or(d.Found, "default of Talos"), d.Wanted)
 	case RunsOther:

@@ -147,7 +147,8 @@ func TestAccImport_ofTheOfficialProvider(t *testing.T) {
 }
 
 // The contract v1.14 of an alpha version of Talos has some of the documents of the released one. Their content is
-// still imported, except the key that encrypts Secrets; the plan names its other place.
+// still imported, except the key that encrypts Secrets. It has another name there, so the plan refuses to replace it
+// until a patch keeps the document.
 func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 	testenv.BeforeRelease(t, "TestSettingsOf_someDocuments", "TestOf_keepsSecretsIn")
 	t.Parallel()
@@ -157,14 +158,9 @@ func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 		[]string{"machine: {kernel: {modules: [{name: br_netfilter}]}}"})
 	migrate(t, s, w)
 
-	plan := w.MustRun("plan", "-generate-config-out=generated.tf")
-	sitetest.Says(t, plan, "cp-1: configuration: v1alpha1 cluster.secretboxEncryptionSecret",
-		"apply configuration to cp-3 (no reboot): cluster.secretboxEncryptionSecret, - KubeEtcdEncryptionConfig config")
-
-	if strings.Contains(plan.Output(), "apply configuration to batch") ||
-		strings.Contains(plan.Output(), "configuration: KubeAPIServerConfig") {
-		t.Errorf("the plan is:\n%s", plan.Output())
-	}
+	plan := w.Run("plan", "-generate-config-out=generated.tf")
+	sitetest.Shows(t, plan, "secrets_unreadable")
+	untouched(t, s)
 
 	untouched(t, s)
 }

@@ -140,7 +140,7 @@ func adopt(
 	}
 
 	troubles := health.TroublesOf(want, have)
-	drift := machineset.WithTroubles(machineset.DriftOf(p.Set, want, have, examined.Places), want, have, recorded,
+	drift := machineset.WithTroubles(machineset.DriftOf(p.Set, want, have, examined.Differs), want, have, recorded,
 		troubles)
 
 	phase := cluster.PhaseOf(want, have)

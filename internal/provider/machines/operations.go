@@ -157,7 +157,7 @@ func refresh(
 	diags.Append(machineset.WarnOfStrays(want, have, othersBefore(ctx, model.others))...)
 	model.others = unmanaged.Seen(want, have, model.others)
 	troubles := health.TroublesOf(want, have)
-	drift := machineset.WithTroubles(machineset.DriftOf(p, want, have, examined.Places), want, have, recorded, troubles)
+	drift := machineset.WithTroubles(machineset.DriftOf(p, want, have, examined.Differs), want, have, recorded, troubles)
 
 	now := examined.onHost.in(withDrift(observed(want, have, before.Seen), drift), before.Seen)
 	model.remember(now)
