@@ -1,16 +1,17 @@
-// Command mutants changes the decisions of packages, one at a time, and reports the changes that no test of the package notices.
+// Command mutants changes the decisions of packages, one at a time, and reports the changes that no test of the package
+// notices.
 //
 //	mutants [-sample N] [-seed S] [-files NAMES] [-skip TESTS] [-longest TIME] [-parallel N] [-least PERCENT] PACKAGE...
 //
-// A mutant is one small change: a negated comparison, another bound, an error that is not returned, a statement that is gone.
-// All mutants of a package are in one test binary, and a switch in the environment selects one (switch.go.txt), so the package
-// compiles once. Each test runs once without a mutant, to learn which mutants it reaches. Then each mutant runs only with
-// the tests that reach it, the fast ones first. A test that fails or does not end kills the mutant.
+// A mutant is one small change: a negated comparison, another bound, an error that is not returned, a statement that is
+// gone. All mutants of a package are in one test binary, and a switch in the environment selects one (switch.go.txt):
+// the package compiles once. Each test runs once without a mutant, to learn which mutants it reaches. Then each mutant
+// runs only with the tests that reach it, the fast ones first. A test that fails or does not end kills the mutant.
 //
 // Other programs for Go compile the package again for each mutant, or run all tests of the package for each.
 //
-// equivalent.yml has the mutants that no test can notice, each with its reason. An entry that matches no mutant, or whose
-// mutant a test kills, is an error.
+// equivalent.yml has the mutants that no test can notice, each with its reason. An entry that matches no mutant, or
+// whose mutant a test kills, is an error.
 package main
 
 import (
@@ -146,5 +147,6 @@ func (r result) String() string {
 		text += fmt.Sprintf(", a sample of %d", r.all)
 	}
 
-	return text + fmt.Sprintf("; no test reaches %d; %d are equivalent; %s", r.unreached, r.equivalent, r.took.Round(time.Second))
+	return text + fmt.Sprintf("; no test reaches %d; %d are equivalent; %s", r.unreached, r.equivalent,
+		r.took.Round(time.Second))
 }

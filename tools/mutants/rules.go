@@ -17,7 +17,8 @@ func (w *writer) expression(c *astutil.Cursor, n ast.Expr) bool {
 		return false
 	}
 
-	if id, ok := n.(*ast.Ident); ok && (id.Name == "true" || id.Name == "false") && w.isBool(n) && w.info.Uses[id].Pkg() == nil {
+	id, named := n.(*ast.Ident)
+	if named && (id.Name == "true" || id.Name == "false") && w.isBool(n) && w.info.Uses[id].Pkg() == nil {
 		w.negate(n, map[string]string{"true": "false", "false": "true"}[id.Name])
 
 		return true

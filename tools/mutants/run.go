@@ -57,8 +57,8 @@ func (m *mutated) build(ctx context.Context, folder string) (binary string, err 
 	return binary, nil
 }
 
-// aTest is a test of the package, with the mutants that it reaches. What it took is processor time, which depends little on
-// what else the machine does.
+// aTest is a test of the package, with the mutants that it reaches. What it took is processor time, which depends
+// little on what else the machine does.
 type aTest struct {
 	name    string
 	took    time.Duration
@@ -71,8 +71,8 @@ type tests struct {
 	all                     []aTest
 }
 
-// start runs tests of the binary, in a folder for temporary files that is removed. The limit is one of processor time. The
-// other one is for tests that wait forever.
+// start runs tests of the binary, in a folder for temporary files that is removed. The limit is one of processor time.
+// The other one is for tests that wait forever.
 func (t *tests) start(ctx context.Context, limit time.Duration, set string, arguments ...string) (
 	out []byte, took time.Duration, err error,
 ) {
@@ -165,7 +165,8 @@ func (t *tests) exploreOne(ctx context.Context, name string, longest time.Durati
 	return test, os.Remove(file)
 }
 
-// batches are the tests that reach a mutant, the fast ones first. Starting a binary takes time, so fast tests share a run.
+// batches are the tests that reach a mutant, the fast ones first. Starting a binary takes time, so fast tests share a
+// run.
 func (t *tests) batches(id int) (all [][]aTest) {
 	var sum time.Duration
 
@@ -222,7 +223,9 @@ func (t *tests) try(ctx context.Context, m mutant) fate {
 }
 
 // run tries the mutants, and prints those that survive.
-func (m *mutated) run(ctx context.Context, some []mutant, known equivalents, o options, out io.Writer) (r result, err error) {
+func (m *mutated) run(
+	ctx context.Context, some []mutant, known equivalents, o options, out io.Writer,
+) (r result, err error) {
 	begin := time.Now()
 
 	scratch, err := os.MkdirTemp("", "mutants-")
@@ -272,7 +275,8 @@ func (m *mutated) run(ctx context.Context, some []mutant, known equivalents, o o
 		if !ends[k] {
 			r.noticed++
 
-			_, _ = fmt.Fprintf(out, "%s: documented as equivalent, but a test kills it: %s: %s -> %s\n", r.name, k.In, k.Original, k.Mutated)
+			_, _ = fmt.Fprintf(out, "%s: documented as equivalent, but a test kills it: %s: %s -> %s\n",
+				r.name, k.In, k.Original, k.Mutated)
 		}
 	}
 

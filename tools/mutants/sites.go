@@ -79,7 +79,8 @@ func (m *mutated) mutate(p *packages.Package, path string, file *ast.File) error
 		return err
 	}
 
-	w := writer{mutated: m, info: p.TypesInfo, source: source, file: p.Fset.File(file.Pos()), after: map[ast.Node][]string{}}
+	w := writer{mutated: m, info: p.TypesInfo, source: source, file: p.Fset.File(file.Pos()),
+		after: map[ast.Node][]string{}}
 	astutil.Apply(file, w.enter, w.leave)
 	m.files[path] = w.result()
 
