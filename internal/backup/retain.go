@@ -226,5 +226,7 @@ func (a Archive) replaced(ctx context.Context, entries []Entry) ([]string, error
 		})
 	}
 
-	return keys, group.Wait()
+	err := group.Wait() // first: a return may read keys before it calls functions
+
+	return keys, err
 }

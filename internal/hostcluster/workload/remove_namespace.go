@@ -116,7 +116,9 @@ func (h *Client) somethingIn(ctx context.Context, namespace string) (string, err
 		}
 	}
 
-	return other, group.Wait()
+	err = group.Wait() // first: a return may read other before it calls functions
+
+	return other, err
 }
 
 // listsAtOnce bounds the concurrent requests for one namespace.
