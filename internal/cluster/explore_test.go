@@ -148,7 +148,7 @@ func (w *world) next() (out []*world, by []move) {
 
 	switch {
 	case moving:
-	case !w.idle:
+	case !w.idle || len(w.running) > 0:
 		try(move{timePasses, 0, fine})
 	default:
 		w.end = "held"
@@ -397,6 +397,22 @@ var explored = map[string]func(controlPlanes, workers, faults int) *world{
 
 		return w
 	},
+	"upgrade with a canary": func(controlPlanes, workers, faults int) *world {
+		w := newWorld(faults)
+		w.old.TalosVersion = "v1.12.3"
+		w.addAll(controlPlanes, workers, false)
+		w.canary()
+
+		return w
+	},
+	"kubernetes with a canary": func(controlPlanes, workers, faults int) *world {
+		w := newWorld(faults)
+		w.upgradeKubernetes()
+		w.addAll(controlPlanes, workers, false)
+		w.canary()
+
+		return w
+	},
 	"downgrade of etcd": func(controlPlanes, workers, faults int) *world {
 		w := newWorld(faults)
 		w.old.TalosVersion, w.new.TalosVersion, w.new.AllowDowngrade = "v1.14.1", "v1.13.6", true
@@ -406,9 +422,7 @@ var explored = map[string]func(controlPlanes, workers, faults int) *world{
 	},
 	"kubernetes": func(controlPlanes, workers, faults int) *world {
 		w := newWorld(faults)
-		w.kube.alone, w.kube.versions = false, []string{"v1.35.4", "v1.36.3"}
-		w.wantedVersion, w.manifests = "v1.36.3", "v1.35.4"
-		w.want.Kubernetes = cluster.KubernetesSpec{Version: "v1.36.3", Manifests: "v1.35.4"}
+		w.upgradeKubernetes()
 		w.addAll(controlPlanes, workers, false)
 
 		return w
@@ -434,6 +448,30 @@ var explored = map[string]func(controlPlanes, workers, faults int) *world{
 
 		return w
 	},
+}
+
+// upgradeKubernetes makes the machines that are added then want the next minor version.
+func (w *world) upgradeKubernetes() {
+	w.kube.alone, w.kube.versions = false, []string{"v1.35.4", "v1.36.3"}
+	w.wantedVersion, w.manifests = "v1.36.3", "v1.35.4"
+	w.want.Kubernetes = cluster.KubernetesSpec{Version: "v1.36.3", Manifests: "v1.35.4"}
+}
+
+// canary makes a pool of the first worker, which changes before the others.
+func (w *world) canary() {
+	w.want.Canary = cluster.Canary{Pool: "canary", Soak: 30 * time.Minute}
+
+	for i, m := range w.want.Machines {
+		if m.Name == "w-1" {
+			w.want.Machines[i].Pool = "canary"
+		}
+	}
+
+	w.want.Owner = "us"
+
+	for _, n := range w.nodes {
+		n.marked = true
+	}
 }
 
 func (w *world) addAll(controlPlanes, workers int, blank bool) {

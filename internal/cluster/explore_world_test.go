@@ -85,6 +85,7 @@ func (w *world) clone() *world {
 	}
 
 	j.succeeded, j.pulled = maps.Clone(j.succeeded), maps.Clone(j.pulled)
+	j.unsoaked, j.soaking.boots = maps.Clone(j.unsoaked), maps.Clone(j.soaking.boots)
 	t.judge, t.vain, t.done = &j, maps.Clone(t.vain), nil
 	t.want.Machines = slices.Clone(t.want.Machines)
 	o.site, o.want, o.states, o.views = &s, t.want, maps.Clone(o.states), maps.Clone(o.views)
@@ -343,6 +344,10 @@ func (w *world) later() {
 	w.idle = true
 
 	for i := len(w.running) - 1; i >= 0; i-- {
+		if step.Soaks(w.running[i].step) && w.api() {
+			continue // it is what the time passes for
+		}
+
 		if w.running[i].phase > 0 || len(w.operate(w.running[i].machine, w.running[i].step, fine).phases) == 1 {
 			w.ends(i, errInVain)
 		}
@@ -385,11 +390,11 @@ func (w *world) key(seed maphash.Seed) uint64 {
 	}
 
 	for _, n := range w.nodes {
-		put("node", n.name, index[n.box], n.ours, n.foreign)
+		put("node", n.name, index[n.box], n.ours, n.foreign, n.soak, n.soak.Since.IsZero(), n.marked)
 	}
 
 	put(w.etcd.cluster, w.etcd.target, w.manifests, w.madeFrom, w.proxy, w.watch.manifests, w.left, w.idle, w.end,
-		slices.Sorted(maps.Keys(w.succeeded)), w.pulled, w.downAtFirst, w.settled)
+		slices.Sorted(maps.Keys(w.succeeded)), slices.Sorted(maps.Keys(w.unsoaked)), w.pulled, w.downAtFirst, w.settled)
 
 	for _, m := range w.watch.machines() {
 		w.hashState(&h, m, w.watch.states[m.Name])
@@ -397,6 +402,12 @@ func (w *world) key(seed maphash.Seed) uint64 {
 
 	for _, r := range w.running {
 		put("running", fmt.Sprintf("%#v", r.step), r.phase)
+
+		for name, boot := range w.soaking.boots {
+			if step.Soaks(r.step) && w.meant[name].boot != boot {
+				put("rebooted", name)
+			}
+		}
 	}
 
 	for op, times := range w.vain {
@@ -410,7 +421,7 @@ func (w *world) key(seed maphash.Seed) uint64 {
 func (w *world) hashState(h *maphash.Hash, m cluster.Machine, s step.MachineState) {
 	now := ""
 	if b := w.meant[m.Name]; b != nil {
-		now = fmt.Sprint(b.uuid, "/", b.boot)
+		now = b.bootID()
 	}
 
 	same := func(boot string) string {
@@ -506,7 +517,8 @@ func (w *world) hashMap(h *maphash.Hash, v reflect.Value) {
 func newWorld(faults int) *world {
 	s := &site{random: rand.New(firstChoice{}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		pinned: map[string]string{}, pins: map[naming]string{}}
-	t := &trial{random: s.random, judge: &judge{site: s, meant: map[string]*box{}}, policy: cluster.DefaultPolicy(),
+	t := &trial{random: s.random, judge: &judge{site: s, meant: map[string]*box{},
+		soaking: soaking{unsoaked: map[string]time.Time{}}}, policy: cluster.DefaultPolicy(),
 		created: true, digest: newDigest}
 
 	t.policy.RegisterTimeout = 24 * time.Hour // an hour passes while machines boot, and no node is ever lost

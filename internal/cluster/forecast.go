@@ -476,7 +476,7 @@ func settle(want Spec, s *Snapshot, m Machine) {
 	node, registered := s.NodeOf(m)
 	if !registered {
 		node = kubestate.Node{Name: state.NodeName, Addresses: []string{m.Address}, ControlPlane: m.Role == step.ControlPlane,
-			Soak: kubestate.Soak{Due: state.Soaks}}
+			Soak: kubestate.Soak{Due: state.Soaks || want.IsCanary(m) && !m.InService}}
 	}
 
 	owner := want.Owner

@@ -55,7 +55,7 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 		assumed := cluster.Assume(run.want, recorded)
 		assumed.Etcd.GoesBack = run.etcd.target // a refresh records that as drift
 
-		steps, last := cluster.Forecast(run.want, assumed, run.policy)
+		steps, last := cluster.Forecast(run.planned(), assumed, run.policy)
 
 		if end := run.apply(); end != "done" {
 			t.Fatalf("seed %d: ended %s\n%s", seed, end, run)
@@ -106,11 +106,16 @@ func (t *trial) refreshed(before map[string]step.MachineState) map[string]step.M
 				ConfigDigest: s.ConfigDigest, StagedDigest: s.StagedDigest, Images: s.Images, Meta: s.Meta, RebootFor: s.RebootFor,
 			}
 
-			if s.EtcdService == step.ServiceFinished { // which is drift
-				left := record[m.Name]
-				left.EtcdService = s.EtcdService
-				record[m.Name] = left
+			recorded := record[m.Name]
+			if n := t.nodeOf(t.meant[m.Name]); n != nil {
+				recorded.Soaks = n.soak.Due
 			}
+
+			if s.EtcdService == step.ServiceFinished { // which is drift
+				recorded.EtcdService = s.EtcdService
+			}
+
+			record[m.Name] = recorded
 		case step.Gone:
 			record[m.Name] = step.MachineState{Access: step.Gone, NodeName: s.NodeName}
 
@@ -129,6 +134,7 @@ func (t *trial) recordNames(recorded map[string]step.MachineState) {
 	for i, m := range t.want.Machines {
 		if s := recorded[m.Name]; s.Access == step.Member {
 			t.want.Machines[i].UUID, t.want.Machines[i].NodeName, t.want.Machines[i].Joined = s.UUID, s.NodeName, true
+			t.want.Machines[i].InService = t.want.IsCanary(m)
 		}
 	}
 

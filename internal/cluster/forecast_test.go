@@ -43,7 +43,7 @@ func TestForecast_isWhatHappens(t *testing.T) {
 		watch := newObserver(run.site, run.want)
 		watch.observe() // members outside the spec are asked the second time
 
-		steps, last := cluster.Forecast(run.want, watch.observe(), run.policy)
+		steps, last := cluster.Forecast(run.planned(), watch.observe(), run.policy)
 		forecast := texts(steps)
 
 		if !last.Done() {
@@ -65,9 +65,23 @@ func TestForecast_isWhatHappens(t *testing.T) {
 	}
 }
 
+// planned is the spec as a plan has it.
+func (t *trial) planned() cluster.Spec {
+	want := t.want
+	want.Owner = ""
+
+	return want
+}
+
 // waitsOnly is true for a step that waits for a component which already has its image: one that is not ready yet
-// after a boot, while others are upgraded.
+// after a boot, while others are upgraded. Marks of nodes are not forecast
+// either.
 func waitsOnly(op step.Step) bool {
+	switch op.(type) {
+	case step.TakeOwnership, step.NoteStaged:
+		return true
+	}
+
 	up, ok := op.(step.UpgradeComponent)
 
 	return ok && up.From == up.Image

@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -148,7 +147,7 @@ func (s *site) answer(m cluster.Machine) step.MachineState {
 	}
 
 	state := step.MachineState{
-		Access: step.Member, Stage: step.Stage(b.life), UUID: b.uuid, BootID: fmt.Sprint(b.uuid, "/", b.boot),
+		Access: step.Member, Stage: step.Stage(b.life), UUID: b.uuid, BootID: b.bootID(),
 		TalosVersion: b.version,
 		Schematic:    b.schematic, Platform: "metal", Role: step.Worker, NodeName: b.name, ConfigDigest: b.digest,
 		Ready:  s.well(b) && !s.noCNI,
@@ -269,7 +268,8 @@ func (o *observer) kubernetes() kubestate.State {
 	for _, n := range o.site.nodes {
 		node := kubestate.Node{
 			Name: n.name, Addresses: []string{n.box.addr}, Ready: o.site.ready(n), Unschedulable: n.ours || n.foreign,
-			Cordoned: n.ours, TalosVersion: n.box.version,
+			Cordoned: n.ours, TalosVersion: n.box.version, Soak: n.soak, BootID: n.box.bootID(),
+			Staged:       n.staged == n.box.bootID(),
 			ControlPlane: n.box.controlPlane, KubeletVersion: o.site.versionOf(n.box.kube.shown[kubenames.Kubelet].Image),
 		}
 
@@ -287,6 +287,10 @@ func (o *observer) kubernetes() kubestate.State {
 		}
 
 		state.Nodes = append(state.Nodes, node)
+
+		if n.marked {
+			state.Owners[n.name] = o.want.Owner
+		}
 
 		if n.box.others {
 			state.Owners[n.name] = "another"

@@ -59,7 +59,8 @@ func newTrial(seed uint64) *trial {
 	random := rand.New(rand.NewPCG(seed, 3))
 	s := &site{random: random, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pinned: map[string]string{},
 		pins: map[naming]string{}}
-	t := &trial{random: random, judge: &judge{site: s, meant: map[string]*box{}, succeeded: map[string]bool{}}}
+	t := &trial{random: random, judge: &judge{site: s, meant: map[string]*box{}, succeeded: map[string]bool{},
+		soaking: soaking{unsoaked: map[string]time.Time{}}}}
 
 	t.policy = cluster.DefaultPolicy()
 	t.policy.RegisterTimeout = 24 * time.Hour // the clock jumps while machines boot, and no node is ever lost
@@ -88,6 +89,7 @@ func newTrial(seed uint64) *trial {
 	t.randomWindow(rand.New(rand.NewPCG(seed, 17)))
 	t.randomStaging(rand.New(rand.NewPCG(seed, 19)))
 	t.randomUnmanaged(rand.New(rand.NewPCG(seed, 23)))
+	t.randomCanary(rand.New(rand.NewPCG(seed, 29)))
 
 	return t
 }

@@ -34,6 +34,7 @@ type judge struct {
 	behind map[string]kubenames.Component
 	// stages is true when a change that needs a reboot waits for one.
 	stages bool
+	soaking
 }
 
 // check is called before a step begins.
@@ -49,6 +50,7 @@ func (j *judge) check(op step.Step) {
 
 	j.pods(op, b)
 	j.locked(op, b)
+	j.canaryFirst(op, b)
 
 	if op.Disrupts() && j.succeeded[purpose(op)] && purpose(op) != "" {
 		j.fail("%q again, although it succeeded", op)
@@ -90,6 +92,8 @@ func (j *judge) check(op step.Step) {
 		j.component(op, b)
 	case step.SyncManifests:
 		j.synced(op)
+	case step.Soak:
+		j.observesSoak()
 	case step.ApplyConfig:
 		if op.Access == step.Maintenance {
 			j.joining(op, b)
@@ -293,11 +297,12 @@ func (j *judge) hops(step step.Upgrade, b *box) {
 	}
 }
 
-// order is that of roles: control planes come first.
+// order is that of roles: control planes come first, except for the canary pool.
 func (j *judge) order(op step.Upgrade) {
 	for _, m := range j.want.Machines {
 		if b := j.meant[m.Name]; m.Role == step.ControlPlane && op.Role == step.Worker &&
-			minor(b.version) == minor(op.From) && b.version != m.TalosVersion && !j.kept[m.Name] {
+			!j.want.IsCanary(j.machine(op.Machine)) && minor(b.version) == minor(op.From) &&
+			b.version != m.TalosVersion && !j.kept[m.Name] {
 			j.fail("%q before control plane %s", op, m.Name)
 		}
 	}

@@ -74,6 +74,10 @@ func (s *site) operate(m cluster.Machine, next step.Step, how failure) *operatio
 		s.simply(op, how, func() { s.etcd.target = "" })
 	case step.Uncordon:
 		s.simply(op, how, func() { s.cordon(next.Node, false) })
+	case step.TakeOwnership:
+		s.simply(op, how, func() { s.mark(next.Node) })
+	case step.NoteStaged:
+		s.simply(op, how, func() { s.noteStaged(next.Node, next.Waits) })
 	case step.Bootstrap:
 		s.simply(op, how, func() { b.asked = true })
 	case step.Restore:
@@ -129,7 +133,8 @@ func (s *site) target(m cluster.Machine, next step.Step) *box {
 // actsOnMachine is false for steps that are not carried out by the machine.
 func actsOnMachine(next step.Step) bool {
 	switch next.(type) {
-	case step.Uncordon, step.RemoveMember, step.DeleteNode:
+	case step.Uncordon, step.RemoveMember, step.DeleteNode, step.Soak, step.TakeOwnership,
+		step.NoteStaged:
 		return false
 	default:
 		return true
@@ -252,6 +257,24 @@ func (s *site) cordon(node string, cordoned bool) {
 	for _, n := range s.nodes {
 		if n.name == node && !n.foreign {
 			n.ours = cordoned
+		}
+	}
+}
+
+func (s *site) mark(node string) {
+	for _, n := range s.nodes {
+		n.marked = n.marked || n.name == node
+	}
+}
+
+func (s *site) noteStaged(node string, waits bool) {
+	for _, n := range s.nodes {
+		switch {
+		case n.name != node:
+		case waits:
+			n.staged = n.box.bootID()
+		default:
+			n.staged = ""
 		}
 	}
 }

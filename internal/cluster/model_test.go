@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // This file and its neighbors model_*_test.go are a model of a cluster: machines, an etcd and a Kubernetes API that
@@ -73,7 +74,13 @@ type kubeNode struct {
 	name          string
 	box           *box
 	ours, foreign bool // which client cordoned it
+	soak          kubestate.Soak
+	marked        bool   // by talosop, as its own
+	staged        string // the boot in which its machine got a configuration for the next one
 }
+
+// bootID identifies a boot of the machine.
+func (b *box) bootID() string { return fmt.Sprint(b.uuid, "/", b.boot) }
 
 // site is the model.
 type site struct {

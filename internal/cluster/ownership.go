@@ -21,7 +21,7 @@ const anotherResource = "another resource"
 
 // planMarks marks the nodes of members without a mark of this resource, and records where a configuration waits for
 // the next boot.
-func planMarks(want Spec, have Snapshot, d *Decision) {
+func planMarks(want Spec, have Snapshot, p Policy, d *Decision) {
 	if want.Owner == "" {
 		return
 	}
@@ -36,7 +36,8 @@ func planMarks(want Spec, have Snapshot, d *Decision) {
 
 		if owner := have.Kubernetes.Owners[node.Name]; owner != want.Owner {
 			_, unproven := have.Kubernetes.Unproven[node.Name]
-			d.step(step.TakeOwnership{Machine: m.Name, Node: node.Name, From: owner, Unproven: unproven})
+			d.step(step.TakeOwnership{Machine: m.Name, Node: node.Name, From: owner, Unproven: unproven,
+				Soaks: want.IsCanary(m) && !m.Locked && newRollout(want, have, p).othersFollow()})
 		} else if waits := s.StagedDigest != ""; waits != node.Staged {
 			d.step(step.NoteStaged{Machine: m.Name, Node: node.Name, Waits: waits})
 		}

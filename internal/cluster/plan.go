@@ -65,7 +65,7 @@ func decide(want Spec, have Snapshot, p Policy, d *Decision) {
 	holdBusyUnmanaged(want, have, d)
 	d.GiveBack(want, have)
 	planRegistrations(want, have, p, d)
-	planMarks(want, have, d)
+	planMarks(want, have, p, d)
 	planChanges(want, have, p, d)
 	planBootstrap(want, have, p, d)
 	planMeta(want, have, d)

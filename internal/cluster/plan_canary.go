@@ -12,6 +12,8 @@ import (
 // workers. Once all machines of the pool have their change and work, they are observed for the soak. Only then follow
 // the others.
 //
+// A machine that is new in the pool soaks too, when others are about to change: its node has no owner mark until then.
+//
 // A machine that does not work is changed before, because the change may repair it, and the canary pool may wait for
 // it. A locked canary machine keeps its state, and nothing waits for it.
 
@@ -41,12 +43,12 @@ func (s Spec) canaries() (machines []Machine) {
 // canaryTurn is what the machines outside the canary pool wait for; its zero value is nothing.
 type canaryTurn struct {
 	waits string
-	// soak is the step that ends the wait; nil while something else is left to do.
+	// soak is the step that ends the wait; nil while it runs, or something else is left to do.
 	soak step.Step
 }
 
 func (t canaryTurn) plan(d *Decision) {
-	if t.soak != nil {
+	if t.soak != nil && !d.steps(t.soak.On()) {
 		d.step(t.soak)
 	}
 }
@@ -97,15 +99,27 @@ func soakOf(want Spec, have Snapshot) canaryTurn {
 	var soak canaryTurn
 
 	for _, m := range want.canaries() {
-		node, _ := have.NodeOf(m)
-		unknown := have.Machines[m.Name].Access != step.Member && !m.Locked
+		node, registered := have.NodeOf(m)
+		unknown := have.Machines[m.Name].Access != step.Member || have.Kubernetes.Reachable && !registered
+
+		switch {
+		case m.Locked:
+			unknown = false
+		case registered && want.Owner != "" && have.Kubernetes.Owners[node.Name] != want.Owner:
+			return canaryTurn{waits: comesFirst(m, "its node is new")}
+		}
 
 		if reason := outOfService(want, have, m); reason != "" && (unknown || node.Soak.Due) && node.Soak.Since.IsZero() {
 			return canaryTurn{waits: comesFirst(m, reason)}
 		}
 
-		if node.Soak.Due && soak.soak == nil {
-			soak.waits = fmt.Sprintf("pool %s is observed for %s first", m.Pool, step.Short(want.Canary.Soak))
+		if !node.Soak.Due || soak.waits != "" {
+			continue
+		}
+
+		soak.waits = fmt.Sprintf("pool %s is observed for %s first", m.Pool, step.Short(want.Canary.Soak))
+
+		if have.Machines[m.Name].Busy == "" {
 			soak.soak = step.Soak{Machine: m.Name, Pool: m.Pool, For: want.Canary.Soak}
 		}
 	}

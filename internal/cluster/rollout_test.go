@@ -78,6 +78,10 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 			ends["configured unmanaged, and "+end]++
 		}
 
+		if run.soaks > 0 {
+			ends["soaked, and "+end]++
+		}
+
 		if run.waited {
 			ends["waited, and "+end]++
 		}
@@ -101,7 +105,7 @@ func TestPlan_rollsOutOnRandomClusters(t *testing.T) {
 		ends["left behind, and done"] < *trials/500 ||
 		ends["waited, and done"] < *trials/50 || ends["unmanaged, and done"] < *trials/30 ||
 		ends["unmanaged, and refused"] < *trials/300 || ends["upgraded unmanaged, and done"] < *trials/100 ||
-		ends["configured unmanaged, and done"] < *trials/100 {
+		ends["configured unmanaged, and done"] < *trials/100 || ends["soaked, and done"] < *trials/50 {
 		t.Errorf("the trials are one-sided: %v", ends)
 	}
 }

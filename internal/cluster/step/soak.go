@@ -45,7 +45,7 @@ func (s Soak) forecast(m Model) {
 // Soaks reports whether a step is a soak.
 func Soaks(op Step) bool { _, is := op.(Soak); return is }
 
-// SoaksOn is the node of a canary machine that a step changes; empty for another step.
+// SoaksOn is the node of a canary machine that a step changes, or of a new one; empty for another step.
 func SoaksOn(op Step) string {
 	switch s := op.(type) {
 	case ApplyConfig:
@@ -54,9 +54,13 @@ func SoaksOn(op Step) string {
 		return s.soaksOn(s.Node)
 	case UpgradeComponent:
 		return s.soaksOn(s.OnNode)
-	default:
-		return ""
+	case TakeOwnership:
+		if s.Soaks {
+			return s.Node
+		}
 	}
+
+	return ""
 }
 
 func (e Evacuation) soaksOn(node string) string {

@@ -12,6 +12,8 @@ type TakeOwnership struct {
 	From string
 	// Unproven is true where the node has a mark that no key of the cluster authenticates.
 	Unproven bool
+	// Soaks is true for a new canary machine, which is observed afterwards.
+	Soaks bool
 }
 
 // On names the machine.
