@@ -55,7 +55,7 @@ func TestForecast_afterAKillIsWhatHappens(t *testing.T) {
 		assumed := cluster.Assume(run.want, recorded)
 		assumed.Etcd.GoesBack = run.etcd.target // a refresh records that as drift
 
-		steps, last := cluster.Forecast(run.planned(), assumed, run.policy)
+		steps, last := cluster.Forecast(run.want, assumed, run.policy)
 
 		if end := run.apply(); end != "done" {
 			t.Fatalf("seed %d: ended %s\n%s", seed, end, run)
