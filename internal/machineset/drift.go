@@ -101,7 +101,8 @@ func driftOfConfiguration(wanted, active []byte) (drift record.Drift, err error)
 
 	unreadable, err := pki.UnreadableWith(wanted, active)
 	for _, key := range unreadable {
-		drift = append(drift, record.Difference{Kind: record.UnreadableSecrets, Found: key})
+		drift = append(drift, record.Difference{Kind: record.UnreadableSecrets, Found: key.String(),
+			Wanted: key.Digest()})
 	}
 
 	return drift, err

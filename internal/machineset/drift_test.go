@@ -241,9 +241,13 @@ func TestDriftOfConfiguration_unreadableSecrets(t *testing.T) {
 			t.Errorf("%s: %v (%v), want %q", name, drift, err, test.want)
 		}
 
-		found := Set{}.RefuseUnreadableSecrets(Record{Seen: record.Machines{"cp-1": {Drift: drift}}})
-		if refused := len(found) > 0; refused != (test.want != "") {
-			t.Errorf("%s: refused is %t", name, refused)
+		seen := Record{Seen: record.Machines{"cp-1": {Drift: drift}}}
+
+		for planned, refused := range map[string]bool{string(test.wanted): test.want != "", string(test.active): false} {
+			found := Set{}.refuseUnreadableSecrets(seen, Rendered{Configs: map[string][]byte{"cp-1": []byte(planned)}})
+			if len(found) > 0 != refused {
+				t.Errorf("%s: %v with\n%s", name, found, planned)
+			}
 		}
 	}
 }

@@ -87,6 +87,7 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	diags.Append(more...)
 	diags.Append(refuseKubernetesVersion(p, recorded, files)...)
 	diags.Append(p.refuseAhead(recorded, files)...)
+	diags.Append(p.refuseUnreadableSecrets(recorded.Record, files)...)
 
 	before := prior.renderOnce()
 	diags.Append(refuseEtcdImage(p, before, recorded, files)...)
@@ -255,7 +256,6 @@ func refuseChanges(p, prior Set, recorded PriorState) finding.List {
 	diags.Append(refuseIsolation(p, prior, recorded)...)
 	diags.Append(refuseLostQuorum(p, prior, recorded)...)
 	diags.Append(p.RefuseNewSecrets(prior, recorded.Record)...)
-	diags.Append(p.RefuseUnreadableSecrets(recorded.Record)...)
 	diags.Append(refuseHostChanges(p, prior, recorded)...)
 	diags.Append(p.refuseUnknownLinks(recorded)...)
 

@@ -238,8 +238,8 @@ var (
 		"{{.machines}} {{plural .machines \"encrypts\" \"encrypt\"}} Secrets with {{.key}}, from a document "+
 			"`KubeEtcdEncryptionConfig`. Talosop would replace it with keys under other names. kube-apiserver finds a key by the "+
 			"name that is stored with each Secret, and could no longer read them.",
-		"Add that document as a patch of the control planes, as `talosctl get machineconfig` of a control plane shows it. Keep "+
-			"it out of version control, because it has the key.")
+		"Add two patches for the control planes: `cluster: {secretboxEncryptionSecret: {$patch: delete}}`, and that document, "+
+			"as `talosctl get machineconfig` shows it. Keep it out of version control, because it has the key.")
 
 	isolationChange = Messages.Error("isolation_change",
 		"Unsupported change of isolated in cluster {{.cluster}}",

@@ -78,16 +78,19 @@ func (p Set) RefuseNewSecrets(prior Set, record Record) finding.List {
 	}
 }
 
-// RefuseUnreadableSecrets refuses to send configurations without a key for Secrets that control planes use, and that no
-// secrets of talosop can have.
-func (p Set) RefuseUnreadableSecrets(seen Record) finding.List {
+// refuseUnreadableSecrets refuses configurations without a key for Secrets that control planes use, and that no secrets
+// of talosop can have. A patch can have it.
+func (p Set) refuseUnreadableSecrets(seen Record, files Rendered) finding.List {
 	var machines []string
 
 	key := ""
 
 	for _, name := range slices.Sorted(maps.Keys(seen.Seen)) {
-		if drift := seen.Seen[name].Drift; drift.Has(record.UnreadableSecrets) {
-			machines, key = append(machines, name), drift.First(record.UnreadableSecrets).Found
+		for _, lost := range seen.Seen[name].Drift.Of(record.UnreadableSecrets) {
+			has, err := pki.HasEncryptionKey(files.Configs[name], lost.Found, lost.Wanted)
+			if config, wanted := files.Configs[name]; wanted && len(config) > 0 && (err != nil || !has) {
+				machines, key = append(machines, name), lost.Found
+			}
 		}
 	}
 
@@ -95,7 +98,7 @@ func (p Set) RefuseUnreadableSecrets(seen Record) finding.List {
 		return nil
 	}
 
-	return finding.List{secretsUnreadable.At(p.secretsPath(), finding.Args{"machines": machines, "key": key})}
+	return finding.List{secretsUnreadable.At(p.secretsPath(), finding.Args{"machines": slices.Compact(machines), "key": key})}
 }
 
 // refuseLostKeys refuses secrets of the provider configuration that lack an authority which a machine uses, because

@@ -1,6 +1,8 @@
 package pki
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -176,31 +178,54 @@ func keysOf(provider string, settings *yaml.Node) (keys []EncryptionKey, err err
 	return keys, nil
 }
 
-// UnreadableWith names the keys for Secrets in the configuration of a running control plane that another configuration
-// lacks and that no bundle can hold, such as `key "key1" of secretbox`. With the other configuration, API servers could not
-// read what these keys encrypted: kube-apiserver finds a key by the provider and name that a stored Secret begins with
-// (k8s.io/apiserver, value/encrypt and encryptionconfig).
-func UnreadableWith(other, running []byte) (names []string, err error) {
-	var keys [2][]EncryptionKey
-
-	for i, config := range [][]byte{other, running} {
-		documents, err := documentsByKind(config)
-		if err != nil {
-			return nil, err
-		}
-
-		if own := documents[places.SecretboxKey.Document.Kind]; own == nil {
-			continue
-		} else if keys[i], err = encryptionIn(own); err != nil {
-			return nil, errShape
-		}
+// UnreadableWith lists the keys for Secrets in the configuration of a running control plane that another configuration
+// lacks and that no bundle can hold. With the other configuration, API servers could not read what these keys encrypted:
+// kube-apiserver finds a key by the provider and name that a stored Secret begins with (k8s.io/apiserver,
+// encryptionconfig).
+func UnreadableWith(other, running []byte) ([]EncryptionKey, error) {
+	had, err := documentKeys(running)
+	if err != nil || len(had) == 0 {
+		return nil, err
 	}
 
-	for _, key := range keys[1] {
-		if placeOf(key) < 0 && !slices.Contains(keys[0], key) {
-			names = append(names, key.String())
-		}
+	has, err := documentKeys(other)
+
+	return slices.DeleteFunc(had, func(key EncryptionKey) bool {
+		return placeOf(key) >= 0 || slices.Contains(has, key)
+	}), err
+}
+
+// documentKeys are the keys for Secrets in the document of a configuration that has them. The fields of the main
+// document only have keys that a bundle can hold.
+func documentKeys(config []byte) ([]EncryptionKey, error) {
+	documents, err := documentsByKind(config)
+	if err != nil {
+		return nil, err
 	}
 
-	return names, nil
+	own := documents[places.SecretboxKey.Document.Kind]
+	if own == nil {
+		return nil, nil
+	}
+
+	keys, err := encryptionIn(own)
+	if err != nil {
+		return nil, errShape
+	}
+
+	return keys, nil
+}
+
+// HasEncryptionKey reports whether the document of a configuration has a key, which its text and digest describe.
+func HasEncryptionKey(config []byte, text, digest string) (bool, error) {
+	keys, err := documentKeys(config)
+
+	return slices.ContainsFunc(keys, func(k EncryptionKey) bool { return k.String() == text && k.Digest() == digest }), err
+}
+
+// Digest is the same for the same key, and does not tell its secret.
+func (k EncryptionKey) Digest() string {
+	sum := sha256.Sum256([]byte(k.Provider + "\x00" + k.Name + "\x00" + k.Secret))
+
+	return hex.EncodeToString(sum[:8])
 }

@@ -23,7 +23,8 @@ const (
 	SchematicDiffers Kind = "schematic"
 	// ConfigurationDiffers is a Place of the machine configuration.
 	ConfigurationDiffers Kind = "configuration"
-	// UnreadableSecrets is a key for Secrets, Found, that API servers would lack with what was applied last.
+	// UnreadableSecrets is a key for Secrets, Found, that API servers would lack with what was applied last. Wanted is its
+	// digest.
 	UnreadableSecrets Kind = "unreadable_secrets"
 	// ImageDiffers is the image of a Kubernetes Component: Found instead of Wanted. Found is empty for the Talos
 	// default.

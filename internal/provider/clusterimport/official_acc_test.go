@@ -160,7 +160,12 @@ func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 
 	plan := w.Run("plan", "-generate-config-out=generated.tf")
 	sitetest.Shows(t, plan, "secrets_unreadable")
+	w.Write("encryption.yaml", "cluster:\n  secretboxEncryptionSecret:\n    $patch: delete\n---\n"+documentIn(s.ControlPlane[0].Config(), "KubeEtcdEncryptionConfig"))
+	w.Write("generated.tf", strings.Replace(w.Read("generated.tf"), "config_patches     = [",
+		"config_patches     = [file(\"encryption.yaml\"), ", 1))
+	w.MustRun("apply", "-auto-approve")
 	untouched(t, s)
+	sitetest.ExpectNoChanges(t, w, "with a patch that keeps the key")
 
 	untouched(t, s)
 }
@@ -234,4 +239,15 @@ removed {
 
 		untouched(t, s)
 	})
+}
+
+// documentIn is a document of a machine configuration.
+func documentIn(config []byte, kind string) string {
+	for document := range strings.SplitSeq(string(config), "---\n") {
+		if strings.Contains(document, "\nkind: "+kind+"\n") {
+			return document
+		}
+	}
+
+	return ""
 }
