@@ -35,7 +35,7 @@ provider "talosop" {
 module "drill" {
   source         = "./restore-drill"
   name           = "e2e"
-  cluster        = { name = "e2e", endpoint = "https://e2e.example.org:6443" }
+  cluster        = { name = "e2e", endpoint = "https://e2e.example.org:6443", mode = "container" }
   secrets        = var.secrets
   backups        = { file = { path = var.backups } }
   host           = var.host

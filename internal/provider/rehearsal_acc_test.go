@@ -45,6 +45,12 @@ spec: {podGroups: [{name: a, policy: {basic: {}}}]}
 const alphaAPIs = "cluster: {apiServer: {extraArgs: {runtime-config: scheduling.k8s.io/v1alpha1=true, " +
 	"feature-gates: GenericWorkload=true}}}"
 
+// Networks of the cluster, which are neither the defaults nor those of the host.
+const (
+	podNetwork, serviceNetwork = "172.21.0.0/16", "172.22.0.0/16"
+	domain                     = "rehearsed.local"
+)
+
 // troubled is a cluster with all problems, and its backups in a folder.
 type troubled struct {
 	*sitetest.Site
@@ -61,7 +67,8 @@ func newTroubled(t *testing.T, cli clitest.CLI) *troubled {
 	s := sitetest.NewWith(t, sim.Options{Assets: os.Getenv("TALOSOP_TEST_ASSETS")}, 1, 0)
 	c := &troubled{Site: s, folder: t.TempDir(), cluster: kubetest.Attach(t, s.Simulator)}
 	plane := strings.Replace(s.ControlPlaneHCL(fmt.Sprintf("  config_patches = [%q]\n"+
-		"  allow_scheduling_on_control_planes = true\n", alphaAPIs)), "v1.36.2", "v1.35.4", 1)
+		"  allow_scheduling_on_control_planes = true\n  pod_cidrs = [%q]\n  service_cidrs = [%q]\n  dns_domain = %q\n",
+		alphaAPIs, podNetwork, serviceNetwork, domain)), "v1.36.2", "v1.35.4", 1)
 
 	c.Workspace = sitetest.Applied(t, cli, sitetest.ProviderHCL+sitetest.SecretsHCL+plane)
 	c.secrets, _ = c.Attribute("talosop_secrets.this", "bundle").(string)
@@ -133,7 +140,8 @@ func (c *troubled) rehearsal(t *testing.T, cli clitest.CLI, host *hosttest.Host,
 	w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/rehearsal")
 	setVariables(t, w, map[string]any{
 		"kubeconfig": host.Kubeconfig(), "secrets": c.secrets, "namespace": namespace, "timeout": timeout,
-		"cluster":        map[string]string{"name": "test", "endpoint": "https://192.0.2.1:6443"},
+		"cluster": map[string]any{"name": "test", "endpoint": "https://192.0.2.1:6443", "dns_domain": domain,
+			"pod_cidrs": []string{podNetwork}, "service_cidrs": []string{serviceNetwork}},
 		"backups":        map[string]any{"file": map[string]string{"path": filepath.Join(c.folder, snapshots)}},
 		"config_patches": []string{alphaAPIs}, "control_planes": 1, "workers": 1,
 	})
@@ -206,11 +214,17 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 		name, planned string
 		snapshot      string
 		prepare       func(t *testing.T)
-		// step fails; condition of the copy or its log has the reason.
-		step, condition, reason, log string
+		// step fails; condition or problem of the copy or its log has the reason.
+		step, condition, problem, reason, log string
 	}{
 		{name: "wrong kubelet argument", planned: `config_patches = ["machine: {kubelet: {extraArgs: {no-such-flag: a}}}"]`,
-			snapshot: "seeded", step: "change", condition: "ControlPlanesReady", reason: "services: kubelet not running"},
+			snapshot: "seeded", step: "change", condition: "ControlPlanesReady", reason: "services: kubelet not running",
+			problem: "component_not_ready kubelet on "},
+		{name: "kube-apiserver that does not start", planned: `kubernetes = "v1.36.3"`, snapshot: "seeded", step: "change",
+			log: "scheduling.k8s.io/v1alpha1 of kube-apiserver"},
+		{name: "kube-apiserver that does not get ready", planned: `kubernetes = "v1.36.3", config_patches = [` +
+			`"cluster: {apiServer: {extraArgs: {runtime-config: {$patch: delete}}}}"]`, snapshot: "seeded", step: "change",
+			problem: "component_not_ready kube-apiserver on "},
 		{name: "missing image of Talos", planned: `talos = "v1.13.1"`, snapshot: "seeded", step: "change",
 			prepare: func(t *testing.T) {
 				t.Helper()
@@ -234,12 +248,15 @@ func TestAccRehearsal_findsTenProblems(t *testing.T) {
 			conditions, _ := of["conditions"].(map[string]any)
 			reason, _ := conditions[change.condition].(string)
 
+			problems := fmt.Sprint(reported(report, change.step))
+
 			if failed := report["failed"]; !reflect.DeepEqual(failed, []any{change.step}) ||
-				!strings.Contains(reason, change.reason) || !strings.Contains(output, change.log) {
-				t.Errorf("failed: %v, conditions: %v\n%s", failed, conditions, output)
+				!strings.Contains(reason, change.reason) || !strings.Contains(problems, change.problem) ||
+				!strings.Contains(strings.Join(strings.Fields(output), " "), change.log) {
+				t.Errorf("failed: %v, conditions: %v, problems: %s\n%s", failed, conditions, problems, output)
 			}
 
-			t.Logf("%s: %s; %v", change.condition, reason, report["seconds"])
+			t.Logf("%s: %s; %s; %v", change.condition, reason, problems, report["seconds"])
 			d.expectGone(t, "rehearsal")
 		})
 	}

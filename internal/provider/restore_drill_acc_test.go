@@ -67,7 +67,7 @@ func newDrill(t *testing.T, cli clitest.CLI, stack string) *drill {
 	w := clitest.NewWorkspace(t, cli).Example("../../examples", "stacks/"+stack)
 	setVariables(t, w, map[string]any{
 		"kubeconfig": host.Kubeconfig(), "secrets": secrets, "identities": []string{identity.String()},
-		"cluster":   map[string]string{"name": "dev", "endpoint": "https://192.0.2.1:6443"},
+		"cluster":   map[string]string{"name": "dev", "endpoint": "https://192.0.2.1:6443", "mode": "container"},
 		"backups":   map[string]any{"file": map[string]string{"path": folder}},
 		"namespace": namespace + "-drill",
 	})

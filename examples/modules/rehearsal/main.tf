@@ -10,7 +10,7 @@ terraform {
 }
 
 data "talosop_etcd_backups" "this" {
-  cluster = merge(var.cluster, { secrets = var.secrets })
+  cluster = { name = var.cluster.name, endpoint = var.cluster.endpoint, secrets = var.secrets }
   s3      = var.backups.s3
   file    = var.backups.file
 
@@ -29,6 +29,11 @@ locals {
 
   # Pods have neither the disks nor the links of the machines.
   patches = provider::talosop::without_hardware(concat(var.config_patches, var.change ? var.planned.config_patches : []))
+
+  # Restored Services and Flannel work in the networks of the cluster only. On metal, their defaults are others than in pods.
+  metal         = var.cluster.mode == "metal"
+  pod_cidrs     = local.metal && var.cluster.pod_cidrs == null ? ["10.244.0.0/16"] : var.cluster.pod_cidrs
+  service_cidrs = local.metal && var.cluster.service_cidrs == null ? ["10.96.0.0/12"] : var.cluster.service_cidrs
 }
 
 resource "talosop_cluster" "this" {
@@ -39,6 +44,9 @@ resource "talosop_cluster" "this" {
   talos_version          = coalesce(var.change ? var.planned.talos : null, local.snapshot.talos_version)
   kubernetes_version     = coalesce(var.change ? var.planned.kubernetes : null, local.snapshot.kubernetes_version)
   cni                    = var.cni
+  pod_cidrs              = local.pod_cidrs
+  service_cidrs          = local.service_cidrs
+  dns_domain             = var.cluster.dns_domain
   cluster_config_patches = local.patches.patches
   deletion_protection    = false
   health_checks          = var.health_checks

@@ -1,6 +1,13 @@
 variable "cluster" {
-  description = "The cluster to copy: its name and endpoint. The rehearsal connects to neither."
-  type        = object({ name = string, endpoint = string })
+  description = "The cluster to copy: its name, endpoint, mode and networks, as in talosop_cluster. The rehearsal does not connect to it."
+  type = object({
+    name          = string
+    endpoint      = string
+    mode          = optional(string, "metal")
+    pod_cidrs     = optional(list(string))
+    service_cidrs = optional(list(string))
+    dns_domain    = optional(string)
+  })
 }
 
 variable "secrets" {

@@ -10,7 +10,7 @@ terraform {
 
 # The snapshots at the time of the plan.
 data "talosop_etcd_backups" "this" {
-  cluster = merge(var.cluster, { secrets = var.secrets })
+  cluster = { name = var.cluster.name, endpoint = var.cluster.endpoint, secrets = var.secrets }
   s3      = var.backups.s3
   file    = var.backups.file
 
@@ -24,6 +24,11 @@ data "talosop_etcd_backups" "this" {
 
 locals {
   snapshot = one([for b in data.talosop_etcd_backups.this.backups : b if b.key == data.talosop_etcd_backups.this.latest])
+
+  # Restored Services and Flannel work in the networks of the cluster only. On metal, their defaults are others than in pods.
+  metal         = var.cluster.mode == "metal"
+  pod_cidrs     = local.metal && var.cluster.pod_cidrs == null ? ["10.244.0.0/16"] : var.cluster.pod_cidrs
+  service_cidrs = local.metal && var.cluster.service_cidrs == null ? ["10.96.0.0/12"] : var.cluster.service_cidrs
 }
 
 # When the drill began. The recovery time counts from here.
@@ -47,6 +52,9 @@ resource "talosop_cluster" "this" {
   talos_version          = coalesce(var.versions.talos, local.snapshot.talos_version)
   kubernetes_version     = coalesce(var.versions.kubernetes, local.snapshot.kubernetes_version)
   cni                    = var.cni
+  pod_cidrs              = local.pod_cidrs
+  service_cidrs          = local.service_cidrs
+  dns_domain             = var.cluster.dns_domain
   cluster_config_patches = var.config_patches
   deletion_protection    = false
 

@@ -1,6 +1,13 @@
 variable "cluster" {
-  description = "The cluster whose backups are tested: its name and endpoint. The drill connects to neither."
-  type        = object({ name = string, endpoint = string })
+  description = "The cluster whose backups are tested: its name, endpoint, mode and networks, as in talosop_cluster. The drill does not connect to it."
+  type = object({
+    name          = string
+    endpoint      = string
+    mode          = optional(string, "metal")
+    pod_cidrs     = optional(list(string))
+    service_cidrs = optional(list(string))
+    dns_domain    = optional(string)
+  })
 }
 
 variable "secrets" {

@@ -20,8 +20,8 @@ variable "kubeconfig" {
 }
 
 variable "cluster" {
-  description = "Name and endpoint of the cluster to copy."
-  type        = object({ name = string, endpoint = string })
+  description = "The cluster to copy, as in the module: name, endpoint, and networks unless they are the defaults."
+  type        = any
 }
 
 variable "secrets" {

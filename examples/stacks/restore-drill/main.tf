@@ -21,8 +21,8 @@ variable "kubeconfig" {
 }
 
 variable "cluster" {
-  description = "Name and endpoint of the cluster whose backups are tested."
-  type        = object({ name = string, endpoint = string })
+  description = "The cluster whose backups are tested, as in the module: name, endpoint, and networks unless they are the defaults."
+  type        = any
 }
 
 variable "secrets" {
