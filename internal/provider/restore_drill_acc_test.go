@@ -229,6 +229,18 @@ func TestAccExamples_rehearsal(t *testing.T) {
 			}
 
 			d.expectGone(t, "rehearsal")
+
+			// The host has the default networks of machines.
+			setVariables(t, d.Workspace, map[string]any{
+				"cluster": map[string]string{"name": "dev", "endpoint": "https://192.0.2.1:6443"}})
+
+			output, report, err := d.run(t, "rehearse.sh", "change.tfvars")
+			if err == nil || report["change"] != nil || !strings.Contains(strings.Join(strings.Fields(output), " "),
+				"The service network 10.96.0.0/12 of the cluster overlaps with the network of Services of the host") {
+				t.Errorf("a copy in the networks of the host passed (%v):\n%s", err, output)
+			}
+
+			d.expectGone(t, "rehearsal")
 		}
 	})
 }
