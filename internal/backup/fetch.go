@@ -97,8 +97,8 @@ func (u *UntrustedError) Error() string { return fmt.Sprintf("%s: %s", ErrUntrus
 func (u *UntrustedError) Unwrap() []error { return []error{ErrUntrusted, u.doubt} }
 
 // mostUnpacked in bytes is twice what etcd suggests at most for its database (8 GiB, etcd 3.6, "System limits"): etcd
-// only warns of a larger quota, and a database grows over it by the writes of that moment. It is for snapshots of which no
-// authentic record says how large they are.
+// only warns of a larger quota, and a database grows over it by the writes of that moment. It is for snapshots of which
+// no authentic record says how large they are.
 const mostUnpacked = 16 << 30
 
 // opening is how a stored snapshot is opened.

@@ -36,8 +36,8 @@ func withCanonicalNetworks(id identity, content any) any {
 	return content
 }
 
-// withInstallReboot writes out that an installation ends in a reboot, where a document does not say it and has no image:
-// generated documents do (settleInstall), and a machine that runs has its installation behind it.
+// withInstallReboot writes out that an installation ends in a reboot, where a document does not say it and has no
+// image: generated documents do (settleInstall), and a machine that runs has its installation behind it.
 func withInstallReboot(id identity, content any) any {
 	root, ok := content.(map[string]any)
 	if !ok || id.kind != runtime.UnattendedInstallConfigKind {

@@ -98,7 +98,8 @@ func (p Set) refuseUnreadableSecrets(seen Record, files Rendered) finding.List {
 		return nil
 	}
 
-	return finding.List{secretsUnreadable.At(p.secretsPath(), finding.Args{"machines": slices.Compact(machines), "key": key})}
+	return finding.List{secretsUnreadable.At(p.secretsPath(),
+		finding.Args{"machines": slices.Compact(machines), "key": key})}
 }
 
 // refuseLostKeys refuses secrets of the provider configuration that lack an authority which a machine uses, because

@@ -179,8 +179,8 @@ func keysOf(provider string, settings *yaml.Node) (keys []EncryptionKey, err err
 }
 
 // UnreadableWith lists the keys for Secrets in the configuration of a running control plane that another configuration
-// lacks and that no bundle can hold. With the other configuration, API servers could not read what these keys encrypted:
-// kube-apiserver finds a key by the provider and name that a stored Secret begins with (k8s.io/apiserver,
+// lacks and that no bundle can hold. With the other configuration, API servers could not read what these keys
+// encrypted: kube-apiserver finds a key by the provider and name that a stored Secret begins with (k8s.io/apiserver,
 // encryptionconfig).
 func UnreadableWith(other, running []byte) ([]EncryptionKey, error) {
 	had, err := documentKeys(running)

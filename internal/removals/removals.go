@@ -61,7 +61,7 @@ func Of(component kubenames.Component, arguments []string, minor uint64) ([]Sett
 
 	key := fmt.Sprint(component, minor, arguments)
 	if known, is := results.Load(key); is {
-		return known.([]Setting), nil //nolint:forcetypeassert // it stores nothing else
+		return known.([]Setting), nil //nolint:forcetypeassert,errcheck // it stores nothing else
 	}
 
 	var found []Setting

@@ -43,7 +43,7 @@ func (w *writer) expression(c *astutil.Cursor, n ast.Expr) bool {
 func (w *writer) binary(n *ast.BinaryExpr) {
 	x, y := w.text(n.X), w.text(n.Y)
 
-	switch n.Op {
+	switch n.Op { //nolint:exhaustive // other operators stay
 	case token.LAND, token.LOR:
 		if !w.isBool(n) {
 			return
@@ -195,9 +195,9 @@ func (w *writer) signature() *types.Signature {
 	for i := len(w.within) - 1; ; i-- {
 		switch f := w.within[i].(type) {
 		case *ast.FuncLit:
-			return w.info.TypeOf(f).Underlying().(*types.Signature)
+			return w.info.TypeOf(f).Underlying().(*types.Signature) //nolint:errcheck // of a function
 		case *ast.FuncDecl:
-			return w.info.Defs[f.Name].Type().(*types.Signature)
+			return w.info.Defs[f.Name].Type().(*types.Signature) //nolint:errcheck // of a function
 		}
 	}
 }

@@ -20,10 +20,10 @@ description: |-
 
 # Runs on real Talos
 
-Every change runs its tests on simulated machines, with real CLIs, etcd and kube-apiserver. These scenarios ran on real Talos as well. A scenario
-without a row for your version did not run on it.
+Every change runs its tests on simulated machines, with real CLIs, etcd and kube-apiserver. These scenarios ran on real
+Talos as well. A scenario without a row for your version did not run on it.
 
-- **metal** are machines with disks, **containers** run Talos without disks or reboots, and **pods** are machines of a host cluster.
+- **metal** are machines with disks, **containers** run Talos without disks, and **pods** are machines of a host cluster.
 - **Talos** and **Kubernetes** are the versions that the cluster began with. Upgrades go on from there.
 - **Passed** is the last day on which the scenario passed.
 

@@ -101,9 +101,9 @@ func TestAccMigrate_ofWrittenConfigurations(t *testing.T) {
 	migrates(t, clitest.Any(t), "topf", sitetest.Talos114, madeBy, "-configs", "output")
 }
 
-// migrates makes a cluster from what make writes, and migrates it. It returns the configuration.
+// migrates makes a cluster from what write writes, and migrates it. It returns the configuration.
 func migrates(t *testing.T, cli clitest.CLI, tool, version string,
-	make func(*testing.T, *sitetest.Site, *clitest.Workspace, string) map[string]string, args ...string,
+	write func(*testing.T, *sitetest.Site, *clitest.Workspace, string) map[string]string, args ...string,
 ) string {
 	t.Helper()
 
@@ -121,7 +121,7 @@ func migrates(t *testing.T, cli clitest.CLI, tool, version string,
 
 	ctl.run("gen", "secrets", "-o", "secrets.yaml")
 
-	written := make(t, s, w, tool)
+	written := write(t, s, w, tool)
 	bundle := w.Read("secrets.yaml")
 	writeTalosconfig(t, w, bundle, s)
 	configure(s, ctl, written)

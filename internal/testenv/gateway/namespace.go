@@ -19,8 +19,8 @@ type Namespace struct {
 	Outside string
 }
 
-// NewNamespace makes one that ends with the test. It takes root, or sudo without a password. Where neither is, the test is
-// skipped, and fails in CI.
+// NewNamespace makes one that ends with the test. It takes root, or sudo without a password. Where neither is, the test
+// is skipped, and fails in CI.
 func NewNamespace(tb testing.TB) Namespace {
 	tb.Helper()
 

@@ -17,7 +17,7 @@ func (t Trouble) Before() string {
 }
 
 // Troubles are one of each kind that objects of any cluster have.
-func Troubles() []Trouble {
+func Troubles() []Trouble { //nolint:funlen // a list
 	return []Trouble{
 		{"broken admission webhook", `
 apiVersion: admissionregistration.k8s.io/v1
