@@ -195,9 +195,9 @@ func (w *writer) signature() *types.Signature {
 	for i := len(w.within) - 1; ; i-- {
 		switch f := w.within[i].(type) {
 		case *ast.FuncLit:
-			return w.info.TypeOf(f).Underlying().(*types.Signature) //nolint:errcheck // of a function
+			return w.info.TypeOf(f).Underlying().(*types.Signature) //nolint:errcheck,forcetypeassert // of a function
 		case *ast.FuncDecl:
-			return w.info.Defs[f.Name].Type().(*types.Signature) //nolint:errcheck // of a function
+			return w.info.Defs[f.Name].Type().(*types.Signature) //nolint:errcheck,forcetypeassert // of a function
 		}
 	}
 }

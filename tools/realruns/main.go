@@ -23,7 +23,7 @@ description: |-
 Every change runs its tests on simulated machines, with real CLIs, etcd and kube-apiserver. These scenarios ran on real
 Talos as well. A scenario without a row for your version did not run on it.
 
-- **metal** are machines with disks, **containers** run Talos without disks, and **pods** are machines of a host cluster.
+- **metal** are machines with disks, **containers** are Talos without disks, and **pods** are machines on a host.
 - **Talos** and **Kubernetes** are the versions that the cluster began with. Upgrades go on from there.
 - **Passed** is the last day on which the scenario passed.
 
