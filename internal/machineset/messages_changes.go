@@ -233,7 +233,7 @@ var (
 		"API servers can no longer read Secrets that were encrypted with the former key (`aescbcencryptionsecret`).",
 		"Write all Secrets again before this apply, as the guide on secrets describes.")
 
-	secretsUnreadable = Messages.Error("secrets_unreadable",
+	encryptionKeyLost = Messages.Error("encryption_key_lost",
 		"Secrets in etcd would become unreadable on {{brief .machines}}",
 		"{{.machines}} {{plural .machines \"encrypts\" \"encrypt\"}} Secrets with {{.key}}, from a document "+
 			"`KubeEtcdEncryptionConfig`. Talosop would replace it with keys under other names. kube-apiserver finds a key by the "+

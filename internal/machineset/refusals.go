@@ -98,7 +98,7 @@ func (p Set) refuseUnreadableSecrets(seen Record, files Rendered) finding.List {
 		return nil
 	}
 
-	return finding.List{secretsUnreadable.At(p.secretsPath(),
+	return finding.List{encryptionKeyLost.At(p.secretsPath(),
 		finding.Args{"machines": slices.Compact(machines), "key": key})}
 }
 

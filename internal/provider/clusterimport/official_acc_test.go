@@ -159,7 +159,7 @@ func TestAccImport_ofAnAlphaOfTheOfficialProvider(t *testing.T) {
 	migrate(t, s, w)
 
 	plan := w.Run("plan", "-generate-config-out=generated.tf")
-	sitetest.Shows(t, plan, "secrets_unreadable")
+	sitetest.Shows(t, plan, "encryption_key_lost")
 	w.Write("encryption.yaml", "cluster:\n  secretboxEncryptionSecret:\n    $patch: delete\n---\n"+documentIn(s.ControlPlane[0].Config(), "KubeEtcdEncryptionConfig"))
 	w.Write("generated.tf", strings.Replace(w.Read("generated.tf"), "config_patches     = [",
 		"config_patches     = [file(\"encryption.yaml\"), ", 1))
