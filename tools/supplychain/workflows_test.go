@@ -40,10 +40,24 @@ type workflow struct {
 
 type job struct {
 	Uses        string            `yaml:"uses"`
-	Needs       string            `yaml:"needs"`
+	Needs       names             `yaml:"needs"`
 	Environment string            `yaml:"environment"`
 	Permissions map[string]string `yaml:"permissions"`
 	Steps       []step            `yaml:"steps"`
+}
+
+// names are those of jobs: one, or a list.
+type names []string
+
+// UnmarshalYAML implements the library.
+func (n *names) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*n = names{node.Value}
+
+		return nil
+	}
+
+	return node.Decode((*[]string)(n))
 }
 
 type step struct {
@@ -200,8 +214,8 @@ func TestRelease_comesAfterTheTestsAndWithProvenance(t *testing.T) {
 	jobs := workflows(t)["release.yml"].Jobs
 	build := jobs["release"]
 
-	if jobs[build.Needs].Uses != "./.github/workflows/test.yml" {
-		t.Errorf("the release needs %q, not the tests of its commit", build.Needs)
+	if !slices.Equal(build.Needs, names{"test", "nightly"}) || jobs["test"].Uses != "./.github/workflows/test.yml" {
+		t.Errorf("the release needs %q, not the tests and the nightly run of its commit", build.Needs)
 	}
 
 	if want := []string{"attestations", "contents", "id-token"}; build.Environment != "release" ||
