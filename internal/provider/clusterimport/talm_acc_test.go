@@ -31,7 +31,9 @@ func TestAccImport_ofTalm(t *testing.T) {
 				role = "worker"
 			}
 
-			node := project.run(at(m, "template", "--insecure", "-t", "templates/"+role+".yaml")...)
+			address := m.Address().String()
+			node := project.run("template", "--insecure", "-t", "templates/"+role+".yaml", "--endpoints", address,
+				"--nodes", address)
 			node = talmHostname.ReplaceAllString(node, "auto: \"off\"\nhostname: "+m.Name())
 			w.Write("talm/nodes/"+m.Name()+".yaml",
 				talmMachine.ReplaceAllString(node, "machine:\n${1}nodeAnnotations: {from: "+m.Name()+"}\n${1}"))
