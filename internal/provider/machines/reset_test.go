@@ -73,25 +73,35 @@ func TestReset_mistakes(t *testing.T) {
 	}
 }
 
-// Machines leave as last applied: the warning of the plan names what is wiped and the user volumes that stay.
-func TestReset_ofMachinesThatLeave(t *testing.T) {
-	t.Parallel()
-
-	b := sitetest.NewLiving(t, sim.Options{})
+// workersWithTwoDisks adds two machines to a living cluster, and returns them as `machines`, and in a
+// configuration of workers.
+func workersWithTwoDisks(t *testing.T, b *sitetest.Living) (workers []*sim.Machine, machines, config tftest.Config) {
+	t.Helper()
 
 	workers, err := b.AddMachines(t.Context(), "w", 2, sim.MachineOptions{Disks: []machined.Disk{
 		{Path: "/dev/sda", Size: 20 << 30}, {Path: "/dev/sdb", Size: 10 << 30}}})
 	tftest.Must(t, err)
 
-	machines := tftest.Config{}
+	machines = tftest.Config{}
 	for _, w := range workers {
 		machines[w.Name()] = tftest.Config{"address": w.Address().String()}
 	}
 
 	b.Handle["version_contract"] = "v1.13"
 
-	config := tftest.BaseWorker()
+	config = tftest.BaseWorker()
 	config["cluster"], config["machines"] = b.Handle, machines
+
+	return workers, machines, config
+}
+
+// Machines leave as last applied: the warning of the plan names what is wiped and the user volumes that stay.
+func TestReset_ofMachinesThatLeave(t *testing.T) {
+	t.Parallel()
+
+	b := sitetest.NewLiving(t, sim.Options{})
+
+	workers, machines, config := workersWithTwoDisks(t, b)
 	config["config_patches"] = []any{"apiVersion: v1alpha1\nkind: UserVolumeConfig\nname: data\n" +
 		"provisioning: {diskSelector: {match: system_disk}, minSize: 1GB}\n---\napiVersion: v1alpha1\nkind: RawVolumeConfig\n" +
 		"name: blocks\nprovisioning: {diskSelector: {match: system_disk}, minSize: 1GB}\n"}
@@ -144,21 +154,11 @@ func TestReset_failedWipe(t *testing.T) {
 
 	b := sitetest.NewLiving(t, sim.Options{})
 
-	workers, err := b.AddMachines(t.Context(), "w", 2, sim.MachineOptions{Disks: []machined.Disk{
-		{Path: "/dev/sda", Size: 20 << 30}, {Path: "/dev/sdb", Size: 10 << 30}}})
-	tftest.Must(t, err)
-
-	machines := tftest.Config{}
+	workers, machines, config := workersWithTwoDisks(t, b)
 	for _, w := range workers {
-		machines[w.Name()] = tftest.Config{"address": w.Address().String()}
-
 		w.Write("/dev/sdb")
 	}
 
-	b.Handle["version_contract"] = "v1.13"
-
-	config := tftest.BaseWorker()
-	config["cluster"], config["machines"] = b.Handle, machines
 	config["reset"] = tftest.Config{"user_disks": []any{"/dev/sdb"}}
 
 	d := tftest.Drive(t, "talosop_worker", nil)
