@@ -87,8 +87,8 @@ func (p Set) refuseUnreadableSecrets(seen Record, files Rendered) finding.List {
 
 	for _, name := range slices.Sorted(maps.Keys(seen.Seen)) {
 		for _, lost := range seen.Seen[name].Drift.Of(record.UnreadableSecrets) {
-			has, err := pki.HasEncryptionKey(files.Configs[name], lost.Found, lost.Wanted)
-			if config, wanted := files.Configs[name]; wanted && len(config) > 0 && (err != nil || !has) {
+			config := files.Configs[name]
+			if has, err := pki.HasEncryptionKey(config, lost.Wanted); len(config) > 0 && (err != nil || !has) {
 				machines, key = append(machines, name), lost.Found
 			}
 		}

@@ -216,11 +216,11 @@ func documentKeys(config []byte) ([]EncryptionKey, error) {
 	return keys, nil
 }
 
-// HasEncryptionKey reports whether the document of a configuration has a key, which its text and digest describe.
-func HasEncryptionKey(config []byte, text, digest string) (bool, error) {
+// HasEncryptionKey reports whether the document of a configuration has the key with a digest.
+func HasEncryptionKey(config []byte, digest string) (bool, error) {
 	keys, err := documentKeys(config)
 
-	return slices.ContainsFunc(keys, func(k EncryptionKey) bool { return k.String() == text && k.Digest() == digest }), err
+	return slices.ContainsFunc(keys, func(k EncryptionKey) bool { return k.Digest() == digest }), err
 }
 
 // Digest is the same for the same key, and does not tell its secret.
