@@ -95,9 +95,7 @@ func driftOfConfiguration(wanted, active []byte) (drift record.Drift, err error)
 		return nil, err
 	}
 
-	for _, change := range changes {
-		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &change.Place})
-	}
+	drift = driftAt(changes)
 
 	unreadable, err := pki.UnreadableWith(wanted, active)
 	for _, key := range unreadable {
@@ -106,6 +104,14 @@ func driftOfConfiguration(wanted, active []byte) (drift record.Drift, err error)
 	}
 
 	return drift, err
+}
+
+func driftAt(changes []machineconfig.Change) (drift record.Drift) {
+	for _, change := range changes {
+		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &change.Place})
+	}
+
+	return drift
 }
 
 // DriftOf is how machines that answered differ from state. configurations is how their configurations do.

@@ -154,11 +154,7 @@ func (p Set) DriftOfUnmanaged(node UnmanagedNode, config []byte) (record.Drift, 
 			Wanted: machineconfig.LeastTalos(p.Settings.Contract, system.Settings{}) + " or later"})
 	}
 
-	for _, change := range changes {
-		drift = append(drift, record.Difference{Kind: record.ConfigurationDiffers, Place: &change.Place})
-	}
-
-	return append(drift, driftOfKubelet(node, shared)...), err
+	return slices.Concat(drift, driftAt(changes), driftOfKubelet(node, shared)), err
 }
 
 // driftOfKubelet compares the images of the kubelet.
