@@ -203,16 +203,21 @@ func argumentsOf(ctx context.Context, resources state.State, component kubenames
 
 	var manifest corev1.Pod
 
-	encoded, err := json.Marshal(pod.TypedSpec().Pod)
-	if err == nil {
-		err = json.Unmarshal(encoded, &manifest)
-	}
-
-	if err != nil || len(manifest.Spec.Containers) == 0 {
+	if err := decodeInto(&manifest, pod.TypedSpec().Pod); err != nil || len(manifest.Spec.Containers) == 0 {
 		return nil, err
 	}
 
 	return manifest.Spec.Containers[0].Command, nil
+}
+
+// decodeInto reads a typed object from one that Talos has as plain values.
+func decodeInto(into any, plain map[string]any) error {
+	encoded, err := json.Marshal(plain)
+	if err != nil {
+		return err
+	}
+
+	return json.Unmarshal(encoded, into)
 }
 
 func unlessMissing(err error) error {

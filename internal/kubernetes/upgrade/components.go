@@ -2,7 +2,6 @@ package upgrade
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,12 +116,7 @@ func (u *Upgrade) failing(ctx context.Context, resources state.State) (map[kuben
 func reasonOf(status *k8s.StaticPodStatus) (string, error) {
 	pod := corev1.Pod{}
 
-	encoded, err := json.Marshal(status.TypedSpec().PodStatus)
-	if err == nil {
-		err = json.Unmarshal(encoded, &pod.Status)
-	}
-
-	if err != nil {
+	if err := decodeInto(&pod.Status, status.TypedSpec().PodStatus); err != nil {
 		return "", fmt.Errorf("read the status of pod %s: %w", status.Metadata().ID(), err)
 	}
 
