@@ -53,12 +53,7 @@ func Text(families []Family) (string, error) {
 			continue
 		}
 
-		var options []expfmt.EncoderOption
-		if f.Unit != "" {
-			options = append(options, expfmt.WithUnit())
-		}
-
-		if _, err := expfmt.MetricFamilyToOpenMetrics(&text, f.message(), options...); err != nil {
+		if _, err := expfmt.MetricFamilyToOpenMetrics(&text, f.message()); err != nil {
 			return "", fmt.Errorf("write metric %s: %w", f.Name, err)
 		}
 	}
