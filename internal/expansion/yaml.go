@@ -20,7 +20,7 @@ const (
 // CheckYAML returns ErrTooLarge for a text whose aliases expand to far more than the text. What it cannot parse it
 // leaves to the parser that reads the text next.
 //
-// The libraries bound how many nodes aliases stand for, and only some of the time: yaml v4 (4.0.0-rc.6) checks it in
+// The libraries bound how many nodes aliases stand for, and only some of the time: yaml v4 (4.0.0) checks it in
 // Unmarshal and Decoder and not in Node.Decode. None bounds their bytes, which sigs.k8s.io/yaml writes out as JSON: an
 // alias of three bytes repeats a text of any length.
 func CheckYAML(text []byte) error {

@@ -243,11 +243,6 @@ func copyNode(node *yaml.Node) *yaml.Node {
 
 	out := &yaml.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value}
 
-	// The library (v4.0.0-rc.4) loses blanks at the start of what it writes as a block.
-	if strings.Contains(node.Value, "\n") && strings.TrimLeft(node.Value, " \t\n") != node.Value {
-		out.Style = yaml.DoubleQuotedStyle
-	}
-
 	for _, inner := range node.Content {
 		out.Content = append(out.Content, copyNode(inner))
 	}
@@ -255,7 +250,7 @@ func copyNode(node *yaml.Node) *yaml.Node {
 	return out
 }
 
-// encodeNode encodes a node that is used afterwards: the library (v4.0.0-rc.6) removes the tags of the nodes that
+// encodeNode encodes a node that is used afterwards: the library (v4.0.0) removes the tags of the nodes that
 // it writes.
 func encodeNode(node *yaml.Node) ([]byte, error) {
 	return yaml.Marshal(cloneNode(node, map[*yaml.Node]*yaml.Node{}))

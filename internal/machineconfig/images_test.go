@@ -308,7 +308,7 @@ func TestImages_refuseWhatIsNone(t *testing.T) {
 
 // What the YAML library would write as another text is not written at all.
 func TestWithImages_readsWhatItWrote(t *testing.T) {
-	_, err := WithImages([]byte("machine: \n 00:\n"), kubenames.Images{"kubelet": "\n 0"})
+	_, err := WithImages([]byte("machine: {0}"), kubenames.Images{"kubelet": "0"})
 	if !errors.Is(err, errNotSame) {
 		t.Errorf("%v, want %v", err, errNotSame)
 	}

@@ -35,7 +35,7 @@ func TestInstallDisk_problem(t *testing.T) {
 	}
 
 	const (
-		has       = "the machine has /dev/sda (22 GB, sata, SLOW), /dev/nvme0n1 (107 GB, nvme, FAST), /dev/sdb (4.3 GB)"
+		has       = "the machine has /dev/sda (21 GB, sata, SLOW), /dev/nvme0n1 (107 GB, nvme, FAST), /dev/sdb (4.3 GB)"
 		small     = "/dev/sdb is too small: it has 4.0 GiB, and Talos needs "
 		elsewhere = "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n" +
 			"provisioning: {diskSelector: {match: disk.transport == 'nvme'}}\n"

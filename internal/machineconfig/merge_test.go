@@ -43,7 +43,7 @@ func TestMerge_intoAConfiguration(t *testing.T) {
 		"documents, of an unknown kind too": {
 			patches: []string{"apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: w-1\nauto: off\n",
 				"apiVersion: v1alpha1\nkind: NewConfig\nlist: [1]\n", "apiVersion: v1alpha1\nkind: NewConfig\nlist: [2]\n"},
-			want: wholeConfiguration + "---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: 'off'\nhostname: w-1\n---\n" +
+			want: wholeConfiguration + "---\napiVersion: v1alpha1\nkind: HostnameConfig\nauto: \"off\"\nhostname: w-1\n---\n" +
 				"apiVersion: v1alpha1\nkind: NewConfig\nlist:\n    - 1\n    - 2\n",
 		},
 	} {

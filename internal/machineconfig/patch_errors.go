@@ -136,13 +136,9 @@ func joined(paths []fieldpath.Path) string {
 // quotedPattern finds what the YAML library (`…`) and formatted errors ("…") quote.
 var quotedPattern = regexp.MustCompile("`[^`]*`|\"[^\"]*\"|'[^']*'")
 
-// yamlPlace is how the YAML library (v4.0.0-rc.6) begins an error of its parser.
-var yamlPlace = regexp.MustCompile(`go-yaml load error in \w+ (?:\(([^)]*)\) )?at L(\d+)\.C(\d+)`)
-
 // withoutQuotes puts an error of another library on one line and drops the values it quotes.
 func withoutQuotes(message string) string {
-	message = yamlPlace.ReplaceAllString(message, "$1 at line $2")
-	message = quotedPattern.ReplaceAllString(message, "…")
+	message = quotedPattern.ReplaceAllString(strings.TrimPrefix(message, "yaml: "), "…")
 
 	return strings.Join(strings.Fields(message), " ")
 }

@@ -148,7 +148,7 @@ func TestValidateCluster_badSettings(t *testing.T) {
 				`cni.flannel.kube_network_policies: found network policies with contract v1.12; allowed: network policies with contract v1.13; switch them off, or raise the contract when all machines run Talos v1.13`,
 			}},
 		{"patches", func(c *Cluster) { c.Patches = []string{"machine: {}", "a: [", "machine:\n  nope: 1"} }, []string{
-			"patches[1]: found invalid YAML (while parsing a flow node at line 2: did not find expected node " +
+			"patches[1]: found invalid YAML (line 2: did not find expected node " +
 				"content); allowed: " + patchShape + "; check indentation and quoting",
 			"patches[2]: found unknown fields: machine.nope; allowed: fields of the machine configuration of Talos 1.14; " +
 				"check spelling and indentation",

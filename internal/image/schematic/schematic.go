@@ -113,34 +113,12 @@ func Parse(content string) (parsed Schematic, err error) {
 
 // Content is the schematic as the factory stores it.
 func (s Schematic) Content() (string, error) {
-	var node yaml.Node
-	if err := node.Encode(s); err != nil {
-		return "", fmt.Errorf("encode schematic: %w", err)
-	}
-
-	quoteAmbiguous(&node)
-
-	encoded, err := yaml.Marshal(&node)
+	encoded, err := yaml.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("encode schematic: %w", err)
 	}
 
 	return string(encoded), nil
-}
-
-// ambiguous are texts that YAML 1.1 reads as booleans and numbers of base 60. Every version of the YAML library
-// that factories use writes them in double quotes, but for 4.0.0-rc.6, which takes single ones.
-var ambiguous = regexp.MustCompile(`^([yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|` +
-	`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
-
-func quoteAmbiguous(node *yaml.Node) {
-	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" && ambiguous.MatchString(node.Value) {
-		node.Style = yaml.DoubleQuotedStyle
-	}
-
-	for _, child := range node.Content {
-		quoteAmbiguous(child)
-	}
 }
 
 // ID is the id that the factory gives.

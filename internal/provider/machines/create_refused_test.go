@@ -28,7 +28,7 @@ func TestCreate_withoutTheDisk(t *testing.T) {
 		diagnostics := tftest.Show(d.Apply(t, tftest.With(tftest.With(config(), "1s", "appear_within"), install, "workers", "all",
 			"install")).Diagnostics)
 		for _, want := range []string{
-			"all/m-1 and all/m-2: no disk matches ", "/dev/sda (22 GB, sata, SIMDISK)",
+			"all/m-1 and all/m-2: no disk matches ", "/dev/sda (21 GB, sata, SIMDISK)",
 		} {
 			if !strings.Contains(diagnostics, want) {
 				t.Errorf("%s: it does not say %q: %s", name, want, diagnostics)
