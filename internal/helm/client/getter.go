@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -78,11 +79,11 @@ type asked struct {
 	at time.Time
 }
 
-// GroupsAndMaybeResources implements discovery.AggregatedDiscoveryInterface.
-func (a *asked) GroupsAndMaybeResources() (
+// GroupsAndMaybeResourcesWithContext implements discovery.AggregatedDiscoveryInterfaceWithContext.
+func (a *asked) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
 	*metav1.APIGroupList, map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error,
 ) {
-	groups, resources, failed, err := a.DiscoveryClient.GroupsAndMaybeResources()
+	groups, resources, failed, err := a.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
