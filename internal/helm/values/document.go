@@ -127,7 +127,6 @@ var problems = []struct{ text, reason string }{
 	{"did not find expected key", "wrong indentation, or a misplaced quote or bracket"},
 	{"did not find expected ','", "an unclosed list or mapping in brackets, or a missing comma"},
 	{"did not find expected '-'", "wrong indentation in a list"},
-	{"did not find expected <document start>", "content after the end of the document"},
 	{"block sequence entries are not allowed", "an unexpected list item: wrong indentation"},
 	{"found unexpected end of stream", "an unclosed quote"},
 	{"found unknown escape character",

@@ -138,7 +138,7 @@ func TestMerge_namesWhatCannotBeRead(t *testing.T) {
 		"text":             {"hunter2", 1, "mapping"},
 		"several":          {"a: 1\n---\npassword: hunter2\n", 3, "several documents"},
 		"behind an empty":  {"---\n---\npassword: hunter2\n", 3, "several documents"},
-		"behind the end":   {"a: 1\n...\nhunter2: 1\n", 3, "after the end"},
+		"behind the end":   {"a: 1\n...\nhunter2: 1\n", 3, "several documents"},
 		"tab":              {"a:\n\thunter2: 1\n", 2, "tab"},
 		"twice":            {"a: 1\nb:\n  - tag: hunter2\n    tag: hunter2\n", 4, `duplicate key "tag"`},
 		"twice, as text":   {"1: hunter2\n'1': hunter2\n", 2, `duplicate key "1"`},
