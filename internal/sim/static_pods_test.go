@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -353,7 +354,7 @@ func kubeletIn(ctx context.Context, c *testCluster, m *sim.Machine, state string
 func TestMirrorPod_markedNotReady(t *testing.T) {
 	t.Parallel()
 
-	simulator := sim.ForTest(t, sim.Options{Assets: kubernetesAssets(t)})
+	simulator := sim.ForTest(t, sim.Options{Assets: filepath.Dir(asset(t, "kube-apiserver"))})
 	cp := addMachines(t, simulator, "cp", 1)[0]
 	cluster := newTestCluster(t, simulator)
 	cluster.create([]*sim.Machine{cp}, nil)
