@@ -50,7 +50,7 @@ func TestObserve_certificates(t *testing.T) {
 	c, err := kubernetes.New(api.Options{
 		Endpoint:  ended.URL,
 		Fallbacks: []string{again.Listener.Addr().String(), foreign.Listener.Addr().String(), "127.0.0.1:1"},
-		CA:        a.pem(), Cert: cert, Key: key, Certificates: true,
+		CA:        a.pem(), Cert: cert, Key: key, EachServer: true,
 		Connect: 20 * time.Second, Attempt: 20 * time.Second, Call: time.Minute,
 	})
 	if err != nil {

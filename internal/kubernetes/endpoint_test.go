@@ -1,15 +1,19 @@
 package kubernetes_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
 // lists answers with no nodes, and with a version.
@@ -106,5 +110,72 @@ func TestEndpoint_asked(t *testing.T) {
 	got := client.Observe(t.Context())
 	if now := client.AskEndpoint(t.Context()); asked != 0 || !got.Reachable || !now.OutOfReach || now.Silent() {
 		t.Errorf("out of reach: asked %d times, %+v, then %+v", asked, got, now)
+	}
+}
+
+// An API server that lists the nodes may not be ready. One that is ready is enough, unless each server is asked. Its
+// answer says nothing about the endpoint, which responds.
+func TestObserve_readiness(t *testing.T) {
+	t.Parallel()
+
+	ca := newAuthority(t)
+	fails := func(checks ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != "/readyz":
+				lists(w, r)
+			case len(checks) == 0:
+				fmt.Fprint(w, "ok")
+			default:
+				http.Error(w, "[+]ping ok\n[-]"+strings.Join(checks, " failed: reason withheld\n[-]")+" failed: reason withheld\n",
+					http.StatusInternalServerError)
+			}
+		}
+	}
+
+	unready, other := ca.apiServer(t, fails("kms-providers", "etcd")), ca.apiServer(t, fails("etcd"))
+	ready := ca.apiServer(t, fails())
+	forbids := ca.apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			refusal(http.StatusForbidden, metav1.StatusReasonForbidden)(w, r)
+		} else {
+			lists(w, r)
+		}
+	})
+	both := []kubestate.UnreadyServer{{URL: unready.URL, Checks: []string{"kms-providers", "etcd"}},
+		{URL: other.URL, Checks: []string{"etcd"}}}
+	slices.SortFunc(both, func(a, b kubestate.UnreadyServer) int { return strings.Compare(a.URL, b.URL) })
+
+	for name, test := range map[string]struct {
+		servers  []string
+		any, all []kubestate.UnreadyServer
+	}{
+		"ready":           {servers: []string{ready.URL}},
+		"one of three":    {[]string{unready.URL, other.URL, ready.URL}, nil, both},
+		"none":            {[]string{unready.URL, other.URL}, []kubestate.UnreadyServer{{Checks: []string{"etcd"}}}, both},
+		"does not say it": {servers: []string{forbids.URL}},
+	} {
+		cert, key := ca.issue(t)
+		for _, each := range []bool{false, true} {
+			var fallbacks []string
+			for _, s := range test.servers[1:] {
+				fallbacks = append(fallbacks, strings.TrimPrefix(s, "https://"))
+			}
+
+			client, err := kubernetes.New(api.Options{Endpoint: test.servers[0], Fallbacks: fallbacks, CA: ca.pem(), Cert: cert,
+				Key: key, EachServer: each})
+			check(t, err)
+			t.Cleanup(client.Close)
+
+			want := test.any
+			if each {
+				want = test.all
+			}
+
+			got := client.Observe(t.Context())
+			if diff := cmp.Diff(want, got.Unready); diff != "" || !got.Reachable || got.Endpoint.Silent() {
+				t.Errorf("%s, each %v: %+v (-want +got):\n%s", name, each, got, diff)
+			}
+		}
 	}
 }

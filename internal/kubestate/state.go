@@ -103,8 +103,19 @@ type State struct {
 	KubeProxy string
 	// Certificates are those that the API servers present, ordered by URL; none where they were not read.
 	Certificates []ServerCertificate
+	// Unready are API servers that answer, and report that they are not ready. Where the observation did not ask each of
+	// them, it has one only while none is ready.
+	Unready []UnreadyServer
 	// Endpoint is the last answer of the cluster endpoint. The rest of the state may come from a control plane.
 	Endpoint Endpoint
+}
+
+// UnreadyServer is an API server that reports that it is not ready.
+type UnreadyServer struct {
+	// URL is empty where it is not known which server answered.
+	URL string
+	// Checks are the readiness checks that fail, such as etcd.
+	Checks []string
 }
 
 // Endpoint is the last answer of the cluster endpoint, which kubeconfigs use, to requests of talosop.

@@ -14,3 +14,9 @@ func (m *Machine) SetFault(f fault.Fault) {
 func (m *Machine) ClearFaults() {
 	m.sim.faults.Clear(m.Name())
 }
+
+// FailReadiness lets readiness checks of the machine's stand-in for kube-apiserver fail, such as kms-providers. It
+// continues to serve, as a kube-apiserver does. Without checks it is ready again.
+func (m *Machine) FailReadiness(checks ...string) {
+	m.sim.world.Update(func() { m.unready = checks })
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
@@ -146,6 +147,19 @@ func (c *cluster) SansAt(host string) []string {
 	}
 
 	return sans
+}
+
+// UnreadyAt are the readiness checks that fail at the API server of the machine at an address.
+func (c *cluster) UnreadyAt(host string) []string {
+	m := c.sim.find(func(m *Machine) bool { return m.Address().String() == host })
+	if m == nil {
+		return nil
+	}
+
+	m.sim.world.Lock()
+	defer m.sim.world.Unlock()
+
+	return slices.Clone(m.unready)
 }
 
 // AwaitKubelet returns nil once the kubelet of a node runs.

@@ -49,6 +49,8 @@ type Machine struct {
 	exit   int // status of the last container
 
 	crashOnJoin bool
+	// unready are the readiness checks that fail at its stand-in for kube-apiserver.
+	unready []string
 	// admitted are the machines that its configured API lets in; nil is everybody.
 	admitted []*Machine
 }

@@ -168,11 +168,7 @@ func (o Observation) machine(m health.Machine) Machine {
 	return out
 }
 
-func (o Observation) nodesKnown() bool {
-	return slices.ContainsFunc(o.Health.Conditions, func(c health.Condition) bool {
-		return c.Name == health.KubernetesAPI && c.Status == health.True
-	})
-}
+func (o Observation) nodesKnown() bool { return o.Health.Staged != nil }
 
 func talosProblems(m health.Machine) []Problem {
 	switch {

@@ -278,6 +278,10 @@ func kubernetesAPI(k kubestate.State) Condition {
 		bad = []string{"the Kubernetes API does not list the nodes"}
 	}
 
+	for _, s := range k.Unready {
+		bad = append(bad, cmp.Or(s.URL, "kube-apiserver")+" is not ready"+cluster.Because(strings.Join(s.Checks, ", ")))
+	}
+
 	return judged(KubernetesAPI, bad, nil, "the Kubernetes API lists the nodes")
 }
 

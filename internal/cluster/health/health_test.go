@@ -289,6 +289,12 @@ func TestHealth_conditionsThatAreNotTrue(t *testing.T) {
 				"NodesReady Unknown: " + noNodes,
 				"NodesSchedulable Unknown: " + noNodes, "CertificatesValid Unknown: " + noneShown},
 		},
+		"the Kubernetes API lists the nodes, and a server is not ready": {
+			breaks: func(w *watched) {
+				w.have.Kubernetes.Unready = []kubestate.UnreadyServer{{URL: "https://10.0.0.2:6443", Checks: []string{"etcd"}}}
+			},
+			wrong: []string{"KubernetesAPI False: https://10.0.0.2:6443 is not ready (etcd)"},
+		},
 		"only the endpoint is silent": {
 			breaks:  func(w *watched) { w.have.Kubernetes.Endpoint = silent },
 			wrong:   []string{noEndpoint},

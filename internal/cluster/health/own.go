@@ -32,13 +32,17 @@ func (t Trouble) OfEtcd() bool {
 // machine of another resource is trouble of that resource, unless etcd loses its quorum. Otherwise two resources
 // could wait for each other forever.
 //
-// Nodes that a user cordoned and certificates that are due do not count: the first is intentional, and the second
+// An API server that is not ready is trouble of its control planes, while none is ready. Nodes that a user cordoned and certificates that are due do not count: the first is intentional, and the second
 // still works.
 func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 	var troubles []Trouble
 
 	// Network errors differ between observations.
 	have.Etcd.Cause, have.Kubernetes.Cause = "", ""
+
+	if !want.OwnsControlPlane() {
+		have.Kubernetes.Unready = nil
+	}
 
 	conditions := []Condition{kubernetesAPI(have.Kubernetes)}
 	if want.OwnsControlPlane() {

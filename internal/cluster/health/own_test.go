@@ -77,6 +77,12 @@ func TestTroubles_ofWhatAResourceOwns(t *testing.T) {
 				trouble(health.MachineReady, first, "waits for etcd"), trouble(health.MachineReady, second, "waits for etcd"),
 			},
 		},
+		"no API server is ready": {
+			func(w *watched) {
+				w.have.Kubernetes.Unready = []kubestate.UnreadyServer{{Checks: []string{"kms-providers", "etcd"}}}
+			},
+			[]health.Trouble{trouble(health.KubernetesAPI, "", "kube-apiserver is not ready (kms-providers, etcd)")},
+		},
 		"no Kubernetes API": {
 			func(w *watched) { w.have.Kubernetes = kubestate.State{Cause: "connection refused"} },
 			[]health.Trouble{
@@ -116,6 +122,8 @@ func TestTroubles_ofWorkers(t *testing.T) {
 	w.want.Machines = []cluster.Machine{cluster.MachineAt("batch-1", step.Worker, "10.0.0.9")}
 	w.have.Etcd = etcdstate.State{}
 	w.have.Machines = map[string]step.MachineState{"batch-1": {Access: step.Unreachable, NodeName: "w-1"}}
+
+	w.have.Kubernetes.Unready = []kubestate.UnreadyServer{{Checks: []string{"etcd"}}} // trouble of the control planes
 
 	if got := health.TroublesOf(w.want, w.have); got != nil {
 		t.Errorf("a silent worker whose node is Ready: %v", got)

@@ -56,8 +56,8 @@ type Options struct {
 	// StaticPods lets an observation include the pods of the control plane: before
 	// anything is changed it has to be known that they run.
 	StaticPods bool
-	// Certificates adds the certificates that API servers show to an observation.
-	Certificates bool
+	// EachServer adds to an observation the certificate that each API server shows, and whether it is ready.
+	EachServer bool
 	// Connect bounds TCP and TLS for one server, 3 s by default; Attempt one
 	// request to one server, 5 s; Call a request as a whole, 10 s.
 	Connect, Attempt, Call time.Duration

@@ -50,9 +50,10 @@ type endpointAnswer struct {
 }
 
 // noteEndpoint records the result of a request to a server, if that is the endpoint. Any answer of an API server
-// itself counts; an error of a load balancer does not. A request that its context ended says nothing.
+// itself counts; an error of a load balancer does not. A request that its context ended says nothing, and neither does
+// the readiness of an API server: [kubestate.State.Unready] has it.
 func (c *Client) noteEndpoint(r *http.Request, s *Server, response *http.Response, answer []byte, err error) {
-	if s != c.given[0] || r.Context().Err() != nil {
+	if s != c.given[0] || r.Context().Err() != nil || r.URL.Path == readyz {
 		return
 	}
 

@@ -92,16 +92,28 @@ func (c *Client) serverOf(ip string) (s *Server, given bool) {
 func (c *Client) Servers() []*Server { return c.order() }
 
 // At is the API of one server alone.
-func (c *Client) At(s *Server) (rest.Interface, error) { return c.pinnedTo(s, false) }
-
-// pinnedTo is At. A faithful client hands on the answers that report an error of the server.
-func (c *Client) pinnedTo(s *Server, faithful bool) (rest.Interface, error) {
-	pinned := c.typed(func() []*Server { return []*Server{s} })
-	pinned.pinned, pinned.faithful = true, faithful
-
-	api, err := corev1client.NewForConfigAndClient(c.restConfig(), &http.Client{Transport: pinned})
+func (c *Client) At(s *Server) (rest.Interface, error) {
+	api, err := c.restOf(c.pinnedTo(s))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the Kubernetes API at %s: %w", s.URL, err)
+	}
+
+	return api, nil
+}
+
+// pinnedTo is the transport to one server alone.
+func (c *Client) pinnedTo(s *Server) *Failover {
+	pinned := c.typed(func() []*Server { return []*Server{s} })
+	pinned.pinned = true
+
+	return pinned
+}
+
+// restOf is the API through a transport.
+func (c *Client) restOf(through *Failover) (rest.Interface, error) {
+	api, err := corev1client.NewForConfigAndClient(c.restConfig(), &http.Client{Transport: through})
+	if err != nil {
+		return nil, err
 	}
 
 	return api.RESTClient(), nil

@@ -10,15 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Ready asks the API server whether it is ready to serve, as a load balancer would.
-func (c *Client) Ready(ctx context.Context) error {
-	if err := c.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return fmt.Errorf("check whether the Kubernetes API is ready: %w", WithoutURL(err))
-	}
-
-	return nil
-}
-
 // Version returns the version of the API server, such as v1.35.2.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	gitVersion, err := versionFrom(ctx, c.CoreV1().RESTClient())
@@ -51,41 +42,6 @@ func (c *Client) VersionAt(ctx context.Context, ip string) (string, error) {
 	}
 
 	return gitVersion, nil
-}
-
-// Unready are the checks that keep one API server from being ready, such as informer-sync, by the address of its
-// machine. There are none for a server that is ready, or that is not known by that address.
-func (c *Client) Unready(ctx context.Context, ip string) ([]string, error) {
-	s, _ := c.serverOf(ip)
-	if s == nil {
-		return nil, nil
-	}
-
-	api, err := c.pinnedTo(s, true)
-	if err != nil {
-		return nil, err
-	}
-
-	raw, err := api.Get().AbsPath("/readyz").Param("verbose", "").DoRaw(ctx)
-	if err == nil {
-		return nil, nil
-	}
-
-	var failed []string
-
-	// A server that is not ready answers with a line for each check (k8s.io/apiserver 0.36, server/healthz).
-	for line := range strings.Lines(string(raw)) {
-		if check, is := strings.CutPrefix(line, "[-]"); is {
-			name, _, _ := strings.Cut(check, " ")
-			failed = append(failed, name)
-		}
-	}
-
-	if len(failed) > 0 {
-		return failed, nil
-	}
-
-	return nil, fmt.Errorf("check whether the API server at %s is ready: %w", s.URL, WithoutURL(err))
 }
 
 func versionFrom(ctx context.Context, api rest.Interface) (string, error) {

@@ -24,18 +24,31 @@ type Nodes struct{ api *api.Client }
 // New is for the cluster of a client; it does no I/O.
 func New(c *api.Client) *Nodes { return &Nodes{c} }
 
-// Observe lists the nodes, with one request, ordered by name. If [api.Options.StaticPods] asks for it, two more
-// requests add their pods of the control plane and kube-proxy's image. [api.Options.Certificates] adds the
-// certificates of API servers. An API that does not answer, or refuses, is described by Reachable and Cause. The
+// Observe lists the nodes, with one request, ordered by name, and asks whether an API server is ready. If
+// [api.Options.StaticPods] asks for it, two more requests add their pods of the control plane and kube-proxy's image.
+// [api.Options.EachServer] adds the certificates of API servers, and asks each of them whether it is ready. An API that does not answer, or refuses, is described by Reachable and Cause. The
 // list may be slightly old: it comes from the API server's cache, which costs etcd nothing.
 func (n *Nodes) Observe(ctx context.Context) kubestate.State {
 	state := n.observe(ctx)
 	state.Endpoint = n.api.Endpoint()
 
-	// Also when no server answers: an expired certificate may be the reason.
-	if n.api.Options.Certificates {
-		state.Certificates = n.api.Certificates(ctx)
+	if !n.api.Options.EachServer {
+		if state.Reachable {
+			state.Unready = n.api.NoneReady(ctx)
+		}
+
+		return state
 	}
+
+	// Also when no server answers: an expired certificate may be the reason.
+	state.Certificates = n.api.Certificates(ctx)
+
+	var answering []string
+	for _, c := range state.Certificates {
+		answering = append(answering, c.URL)
+	}
+
+	state.Unready = n.api.UnreadyAmong(ctx, answering)
 
 	return state
 }

@@ -72,7 +72,7 @@ func examine(
 	reading.Talos.TrustNodeNames, reading.Talos.Digest, reading.Talos.Images = true, nil, nil
 
 	c, err := reading.ClientsOf(ctx, pki.Examining, p, machineset.PriorState{}, bundle,
-		api.Options{Certificates: withNodes, Progress: func(message string) { tf.LogInfo(ctx, message) }})
+		api.Options{EachServer: withNodes, Progress: func(message string) { tf.LogInfo(ctx, message) }})
 	if err != nil {
 		at := finding.Root("cluster")
 		if errors.As(err, &providerdata.EndpointError{}) {

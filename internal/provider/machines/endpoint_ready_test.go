@@ -45,8 +45,8 @@ func withControlPlane(s *sitetest.Site) map[string]tftest.Config {
 	}
 }
 
-// endpointCondition is what talosop_cluster_health reports of the endpoint, in the provider of a resource.
-func endpointCondition(t *testing.T, s *sitetest.Site, d *tftest.Driven) string {
+// conditionOf is what talosop_cluster_health reports as a condition, in the provider of a resource.
+func conditionOf(t *testing.T, s *sitetest.Site, d *tftest.Driven, name string) string {
 	t.Helper()
 
 	handle := oneMachineConfig(s, tftest.Bundle(), "worker", s.ControlPlane[0])["cluster"]
@@ -62,7 +62,7 @@ func endpointCondition(t *testing.T, s *sitetest.Site, d *tftest.Driven) string 
 	tftest.Must(t, tftest.FieldsOf(t, tftest.Decoded(t, typ, resp.State))["conditions"].As(&conditions))
 
 	for _, c := range conditions {
-		if tftest.Text(t, c, "name") == "EndpointReachable" {
+		if tftest.Text(t, c, "name") == name {
 			return tftest.Text(t, c, "status")
 		}
 	}
@@ -113,9 +113,37 @@ func TestEndpoint_isPartOfReady(t *testing.T) {
 				warned(t, d.RefreshedPlan(t, tftest.With(config, "https://192.0.2.1:6443", "endpoint")), false, "plan of another endpoint")
 			}
 
-			if got := endpointCondition(t, s, d); got != "False" {
+			if got := conditionOf(t, s, d, "EndpointReachable"); got != "False" {
 				t.Errorf("EndpointReachable is %s", got)
 			}
+		})
+	}
+}
+
+// A kube-apiserver serves objects while it is not ready, as without its KMS plugin. The cluster is not Ready then.
+func TestReadiness_isPartOfReady(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range []string{"talosop_cluster", "talosop_control_plane", "talosop_machine"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+
+			s := sitetest.New(t, 1, 1)
+			config := withControlPlane(s)[kind]
+			d := tftest.Drive(t, kind, nil)
+			d.Ready(t, config)
+
+			s.ControlPlane[0].FailReadiness("kms-providers")
+			d.Refresh(t).Must(t)
+
+			if phase, condition := tftest.Text(t, d.State, "phase"), conditionOf(t, s, d, "KubernetesAPI"); phase != "Degraded" ||
+				condition != "False" {
+				t.Errorf("the phase is %s, KubernetesAPI %s", phase, condition)
+			}
+
+			s.ControlPlane[0].FailReadiness()
+			d.Ready(t, config)
+			d.ExpectEmpty(t, "with an API server that is ready", config)
 		})
 	}
 }
@@ -167,7 +195,7 @@ func TestEndpoint_outOfReach(t *testing.T) {
 	warned(t, d.RefreshedPlan(t, config), false, "refresh")
 	d.ExpectEmpty(t, "with an endpoint out of reach", config)
 
-	if got := endpointCondition(t, s, d); got != "True" {
+	if got := conditionOf(t, s, d, "EndpointReachable"); got != "True" {
 		t.Errorf("EndpointReachable is %s", got)
 	}
 

@@ -26,6 +26,8 @@ type Machines interface {
 	RepeatReports(node string)
 	// SansAt are additional names of the machine at an address, and the address that others know it by.
 	SansAt(host string) []string
+	// UnreadyAt are the readiness checks that fail at the API server of the machine at an address.
+	UnreadyAt(host string) []string
 	// Addresses are those of all machines of the site.
 	Addresses() []netip.Addr
 	// Advertised is the address under which others know an address.

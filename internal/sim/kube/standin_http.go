@@ -47,9 +47,10 @@ func writeError(w http.ResponseWriter, t target, err error) {
 	writeJSON(w, int(status.Code), status)
 }
 
-func (s *standIn) serveHealth(w http.ResponseWriter, path string) {
-	if path == "/readyz" && !s.healthy() {
-		http.Error(w, "[-]etcd failed: reason withheld\nreadyz check failed", http.StatusInternalServerError)
+func (s *StandInServer) serveHealth(w http.ResponseWriter, path string) {
+	if failed := s.unready(); path == "/readyz" && len(failed) > 0 {
+		http.Error(w, "[-]"+strings.Join(failed, " failed: reason withheld\n[-]")+
+			" failed: reason withheld\nreadyz check failed", http.StatusInternalServerError)
 
 		return
 	}

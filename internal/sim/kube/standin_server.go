@@ -33,6 +33,7 @@ type StandInServer struct {
 	*standIn
 
 	version string
+	host    string // of its machine
 	tls     *tls.Config
 	clients *x509.CertPool
 	// verified are the certificates of clients, by their content, whose signature was verified.
@@ -50,7 +51,12 @@ func (s *standIn) Serve(l net.Listener, version string, cfg config.Provider) (Se
 		return nil, errors.Join(fmt.Errorf("load Kubernetes CA: %w", err), l.Close())
 	}
 
-	server := &StandInServer{standIn: s, version: version, clients: x509.NewCertPool()}
+	host, _, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("find local address: %w", err), l.Close())
+	}
+
+	server := &StandInServer{standIn: s, version: version, host: host, clients: x509.NewCertPool()}
 	server.clients.AddCert(ca.Cert)
 
 	for _, accepted := range cluster.AcceptedCAs() {
@@ -103,6 +109,16 @@ func (s *StandInServer) Also(l net.Listener) func() {
 		_ = srv.Close()
 		<-done
 	}
+}
+
+// unready are the readiness checks that fail.
+func (s *StandInServer) unready() []string {
+	failed := s.site.Machines.UnreadyAt(s.host)
+	if !s.healthy() {
+		failed = append(failed, "etcd")
+	}
+
+	return failed
 }
 
 // Ready implements Server.
