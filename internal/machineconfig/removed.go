@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/setting"
@@ -99,4 +100,18 @@ func (g *Generator) removed(d *documents, m Machine) error {
 		Allowed: "it with Kubernetes " + first.Versions(),
 		Fix:     fmt.Sprintf("remove it: this %s does not start with it", first.Component), Err: ErrInvalidConfig,
 	}
+}
+
+// TooNewFor are the settings in the configuration of a control plane that kube-apiserver has only in newer versions
+// than the given one. A change of the configuration takes effect before the images of an upgrade do. There are none in
+// a configuration that cannot be read.
+func TooNewFor(config []byte, running KubernetesVersion) []removals.Setting {
+	p, err := configloader.NewFromBytes(config)
+	if err != nil || p.K8sAPIServerConfig() == nil {
+		return nil
+	}
+
+	found, _ := removals.Of(kubenames.KubeAPIServer, removals.Arguments(p.K8sAPIServerConfig().ExtraArgs()), running.Minor)
+
+	return slices.DeleteFunc(slices.Clone(found), func(s removals.Setting) bool { return !s.AddedAfter(running.Minor) })
 }

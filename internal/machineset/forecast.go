@@ -86,6 +86,7 @@ func (p Set) ForecastUpdate(prior Set, stored Record, policy cluster.Policy) (Fo
 	files, more := p.RenderForPlan()
 	diags.Append(more...)
 	diags.Append(refuseKubernetesVersion(p, recorded, files)...)
+	diags.Append(refuseSettingsTooNew(p, recorded, files)...)
 	diags.Append(p.refuseAhead(recorded, files)...)
 	diags.Append(p.refuseUnreadableSecrets(recorded.Record, files)...)
 

@@ -2,6 +2,8 @@ package machineset
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -147,6 +149,38 @@ func refuseKubernetesVersion(p Set, recorded PriorState, files Rendered) finding
 		diags.Append(kubernetesChange.At(p.ClusterPath("kubernetes_version"), finding.Args{"cluster": p.Settings.Name,
 			"lowest": path.Lowest, "highest": path.newerParts(), "found": field.Found, "allowed": field.Allowed,
 			"fix": finding.Sentences(field.Fix), "keep": keep, "finish": finish}))
+	}
+
+	return diags
+}
+
+// refuseSettingsTooNew refuses what a kube-apiserver has only after the upgrade of the same plan.
+func refuseSettingsTooNew(p Set, recorded PriorState, files Rendered) finding.List {
+	to, err := machineconfig.ParseKubernetesVersion(p.Settings.KubernetesVersion)
+	if err != nil {
+		return nil
+	}
+
+	machines := map[[3]string][]string{} // by the running version, the setting and its versions
+
+	for _, name := range p.Names() {
+		for _, running := range recorded.kubernetesOn(name, files.Machines[name].Images, to) {
+			if running.component != kubenames.KubeAPIServer || running.version.Minor >= to.Minor {
+				continue
+			}
+
+			for _, s := range machineconfig.TooNewFor(files.Configs[name], running.version) {
+				key := [3]string{running.version.String(), s.String(), s.Versions()}
+				machines[key] = append(machines[key], name)
+			}
+		}
+	}
+
+	var diags finding.List
+
+	for _, key := range slices.SortedFunc(maps.Keys(machines), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
+		diags.Append(settingTooNew.At(p.ClusterPath("kubernetes_version"), finding.Args{"cluster": p.Settings.Name,
+			"running": key[0], "setting": key[1], "versions": key[2], "machines": machines[key], "to": to}))
 	}
 
 	return diags

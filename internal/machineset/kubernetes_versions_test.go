@@ -115,6 +115,37 @@ func TestRefuseKubernetesVersion(t *testing.T) {
 	}
 }
 
+// The configuration changes before the images: an API that only the wanted Kubernetes has stops the running one.
+func TestRefuseSettingsTooNew(t *testing.T) {
+	t.Parallel()
+
+	config := func(api string) []byte {
+		return []byte("version: v1alpha1\nmachine: {type: controlplane}\ncluster:\n  controlPlane: {endpoint: \"https://10.0.0.10:6443\"}\n" +
+			"  apiServer: {extraArgs: {runtime-config: \"api/beta=true," + api + "=true\"}}\n")
+	}
+	const refused = "Error kubernetes_version: setting_too_new"
+
+	for name, test := range map[string]struct {
+		api, from, to string
+		want          []string
+	}{
+		"added by the upgrade":   {"scheduling.k8s.io/v1alpha2", "v1.35.2", "v1.36.0", []string{refused}},
+		"added on the way":       {"storagemigration.k8s.io/v1beta1", "v1.34.1", "v1.36.0", []string{refused}},
+		"in both":                {"storagemigration.k8s.io/v1beta1", "v1.35.2", "v1.36.0", nil},
+		"in none":                {"none.example.com/v1", "v1.35.2", "v1.36.0", nil}, // the configuration is refused
+		"removed by the upgrade": {"scheduling.k8s.io/v1alpha1", "v1.35.2", "v1.36.0", nil},
+		"without an upgrade":     {"scheduling.k8s.io/v1alpha2", "v1.36.0", "v1.36.1", nil},
+		"not readable":           {"\"", "v1.35.2", "v1.36.0", nil},
+	} {
+		p := aSet(t, controlPlanes(1), kubernetes(test.to))
+		r, files := kubernetesOn(p, map[string]kubenames.Images{"cp-1": imagesAt("kube-apiserver", test.from)},
+			map[string]kubenames.Images{"cp-1": imagesAt("kube-apiserver", test.to)})
+		files.Configs = map[string][]byte{"cp-1": config(test.api)}
+
+		expect(t, name, refuseSettingsTooNew(p, r, files), test.want)
+	}
+}
+
 // The lowest and the highest running version, and the lowest that is not a downgrade.
 func TestKubernetesPath_byWhatRuns(t *testing.T) {
 	t.Parallel()

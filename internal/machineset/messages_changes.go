@@ -157,6 +157,13 @@ var (
 		"{{if .finish}}Set `kubernetes_version` to {{.finish}} to finish the upgrade, or to {{.keep}} to undo it."+
 			"{{else if .keep}}Set `kubernetes_version` to {{.keep}} to keep the running version.{{end}}")
 
+	settingTooNew = Messages.Error("setting_too_new",
+		"Kubernetes {{.running}} of cluster {{.cluster}} does not have the {{.setting}}",
+		"The configuration of {{.machines}} has it, and this apply also upgrades Kubernetes to {{.to}}. The configuration "+
+			"changes before the upgrade, and kube-apiserver {{.running}} does not start with it.",
+		"Allowed: it with Kubernetes {{.versions}}.",
+		"Upgrade Kubernetes without it first, and add it in a later apply.")
+
 	imageAhead = Messages.Error("image_ahead",
 		"Image of {{.component}} is too new: {{brief .machines}}",
 		"Found {{quote .image}} for {{.component}} of {{.machines}}.",

@@ -36,6 +36,9 @@ func (s Setting) String() string { return fmt.Sprintf("%s %s of %s", s.Kind, s.N
 // RemovedIn is the minor version of Kubernetes 1 that removed it.
 func (s Setting) RemovedIn() uint64 { return s.until + 1 }
 
+// AddedAfter is true for a setting that a newer version of Kubernetes than 1.<minor> added.
+func (s Setting) AddedAfter(minor uint64) bool { return s.since > minor }
+
 // Versions are those of Kubernetes that have it, such as "v1.35 and older".
 func (s Setting) Versions() string {
 	switch {
