@@ -29,6 +29,12 @@ func changeInPlan(kind string, actions []string, impact, unknown any, onDestroy 
 	return map[string]any{"address": kind + ".this", "mode": "managed", "type": kind, "change": change}
 }
 
+// invocationInPlan is an action that a plan invokes, in its `show -json` output.
+func invocationInPlan(kind string) map[string]any {
+	return map[string]any{"address": "action." + kind + ".this", "type": kind, "name": "this",
+		"config_values": map[string]any{"machines": []any{"10.0.0.21"}}}
+}
+
 // impactInPlan is an impact with one part that is not empty.
 func impactInPlan(part string, value any) map[string]any {
 	impact := map[string]any{"drained": []string{}, "rebooted": []string{}, "upgraded": []string{}, "wiped": []string{},
@@ -48,6 +54,8 @@ func TestPlanPolicy_deniesWhatWipes(t *testing.T) {
 
 	update, idle := []string{"update"}, impactInPlan("", nil)
 	names := []string{"batch/w-1"}
+	const machineReset, machineLeave = "talosop_machine_reset", "talosop_machine_leave"
+
 	plans := []struct {
 		name   string
 		change map[string]any
@@ -73,11 +81,27 @@ func TestPlanPolicy_deniesWhatWipes(t *testing.T) {
 		{"unknown", changeInPlan(cluster, update, nil, true, reset), "depends on values that are not known yet"},
 		{"unknown in part", changeInPlan(cluster, update, impactInPlan("", nil), map[string]any{"removed": true}, reset),
 			"depends on values that are not known yet"},
+		{"reset of machines", changeInPlan(machineReset, []string{"create"}, nil, nil, ""), "its machines would be wiped"},
+		{"repeated reset", changeInPlan(machineReset, update, nil, nil, ""), "its machines would be wiped"},
+		{"record of a reset", changeInPlan(machineReset, []string{"delete"}, nil, nil, ""), ""},
+		{"unchanged reset", changeInPlan(machineReset, []string{"no-op"}, nil, nil, ""), ""},
+		{"reboot of machines", changeInPlan("talosop_machine_reboot", []string{"create"}, nil, nil, ""), ""},
+		{"machine that may leave", changeInPlan(machineLeave, []string{"create"}, nil, nil, ""), ""},
+		{"leaving machine", changeInPlan(machineLeave, []string{"delete"}, nil, nil, ""), "would leave the cluster"},
+		{"action that resets", invocationInPlan(machineReset), "action.talosop_machine_reset.this: "},
+		{"action of a leaving machine", invocationInPlan(machineLeave), "action.talosop_machine_leave.this: "},
+		{"action that reboots", invocationInPlan("talosop_machine_reboot"), ""},
 	}
 
 	var inputs []any
+
 	for _, plan := range plans {
-		inputs = append(inputs, map[string]any{"resource_changes": []any{plan.change}})
+		input := map[string]any{"resource_changes": []any{plan.change}}
+		if plan.change["change"] == nil {
+			input = map[string]any{"action_invocations": []any{plan.change}}
+		}
+
+		inputs = append(inputs, input)
 	}
 
 	file := filepath.Join(t.TempDir(), "plans.json")

@@ -7,7 +7,7 @@ package main
 
 import rego.v1
 
-# The resources with machines. Only their plans have `impact`.
+# The resources with machines. Only their plans have `impact`. What operations do follows from their type alone.
 machine_types := {"talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine"}
 
 changes contains resource if {
@@ -50,4 +50,25 @@ unknown(impact) if impact == true
 unknown(impact) if {
 	some part in ["wiped", "removed", "ends_cluster"]
 	impact[part] == true
+}
+
+# The resource wipes volumes when it is created, and again when its triggers change.
+deny contains sprintf("%s: its machines would be wiped", [resource.address]) if {
+	some resource in input.resource_changes
+	resource.type == "talosop_machine_reset"
+	some action in resource.change.actions
+	action in {"create", "update"}
+}
+
+# The resource takes its machine out of the cluster when it is destroyed or replaced.
+deny contains sprintf("%s: its machine would leave the cluster", [resource.address]) if {
+	some resource in input.resource_changes
+	resource.type == "talosop_machine_leave"
+	"delete" in resource.change.actions
+}
+
+# An action of Terraform 1.14 and newer that the plan invokes, such as in the `action_trigger` of a resource.
+deny contains sprintf("%s: its machines would be wiped or leave the cluster", [action.address]) if {
+	some action in object.get(input, "action_invocations", [])
+	action.type in {"talosop_machine_reset", "talosop_machine_leave"}
 }
