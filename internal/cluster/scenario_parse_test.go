@@ -465,7 +465,7 @@ func parseFlag(s *step.MachineState, key string) bool {
 	case "refuses":
 		s.Refuses = true
 	case "was-member":
-		s.WasMember = true
+		s.WasMember, s.Started = true, true
 	case "sent":
 		s.BootstrapSent = true
 	case "busy":

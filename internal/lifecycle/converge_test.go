@@ -19,6 +19,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/lifecycle"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv/secretstest"
 )
@@ -247,6 +248,36 @@ func TestIdentity_refusesAMachineOfAnotherCluster(t *testing.T) {
 
 	if calls := s.sim.Calls(); len(calls) > 0 {
 		t.Errorf("machines of another cluster were called: %v", calls)
+	}
+}
+
+// An image that no registry has is the cause in the error of the run, not what followed from it.
+func TestConverge_missingImage(t *testing.T) {
+	t.Parallel()
+
+	for name, image := range map[string]string{
+		"installer": "ghcr.io/siderolabs/installer:v1.13.0", "etcd": "registry.k8s.io/etcd:v3.6.12",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newSite(t, 1, 0, sim.Options{})
+			s.want.Machines[0].Installer = "ghcr.io/siderolabs/installer:v1.13.0"
+
+			if err := s.sim.SetImage(image, images.Image{Missing: true}); err != nil {
+				t.Fatal(err)
+			}
+
+			_, err := s.runner().Converge(bounded(t), s.want)
+			if err == nil {
+				t.Fatal("a machine joined without its image")
+			}
+
+			if at := strings.Index(err.Error(), image); at < 0 || strings.Contains(err.Error()[:at], "succeeded") ||
+				strings.Contains(err.Error(), "was a member") {
+				t.Errorf("the run ends with %v", err)
+			}
+		})
 	}
 }
 

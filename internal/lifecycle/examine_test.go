@@ -22,7 +22,7 @@ func TestExamine_findsTheOtherControlPlanes(t *testing.T) {
 	s.sim.ForgetCalls()
 
 	runner := s.runner()
-	runner.Kubernetes.(*kubernetes.Client).Options.Certificates = true
+	runner.Kubernetes.(*kubernetes.Client).Options.EachServer = true
 
 	have := runner.Examine(bounded(t), first)
 	if len(have.Etcd.Views) != 3 || len(have.Peers) != 2 || len(have.Kubernetes.Nodes) != 4 {

@@ -120,7 +120,7 @@ func (w *work) start(ctx context.Context, steps []step.Step, watch *observer, ha
 
 		state := watch.state(name)
 		if w.repeats(op, state) {
-			return fmt.Errorf("step %q succeeded but did not change the machine: %w", op, ErrNoProgress)
+			return unchanged(op, state)
 		}
 
 		w.finished[name] = decided{op, state}
@@ -325,6 +325,19 @@ func (w *work) repeats(step step.Step, state step.MachineState) bool {
 	before, ok := w.finished[step.On()]
 
 	return ok && before.step == step && step.ShowsInState() && sameState(before.state, state)
+}
+
+// unchanged is the error of a step that succeeded without an effect: what the machine lacks is the cause.
+func unchanged(op step.Step, state step.MachineState) error {
+	if s, is := op.(step.ApplyConfig); is && s.Access == step.Maintenance {
+		return fmt.Errorf("%s: %w", cluster.NotInstalled(s.Address, s.Installer), ErrNoProgress)
+	}
+
+	if cause := strings.Join(state.Unmet, ", "); cause != "" {
+		return fmt.Errorf("%s lacks %s; step %q did not change that: %w", op.On(), cause, op, ErrNoProgress)
+	}
+
+	return fmt.Errorf("step %q succeeded but did not change the machine: %w", op, ErrNoProgress)
 }
 
 // mostTimes is how often one step may succeed in a run if its effect shows late, or not in the machine. The effect

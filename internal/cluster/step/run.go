@@ -21,6 +21,9 @@ type Run struct {
 	InUpgrade bool
 	// WasMember is true once this run observed the machine as a member.
 	WasMember bool
+	// Started is true once this run observed that Talos had started on the machine as a member: an installation answers
+	// as a member, too.
+	Started bool
 	// Resetting is true once this run requested the machine's reset, until it returns as a member because the reset did
 	// not happen.
 	Resetting bool
@@ -62,6 +65,7 @@ func (s MachineState) Next(fresh MachineState, at time.Time) MachineState {
 	fresh.Run = Run{
 		Since:         s.Since,
 		WasMember:     s.WasMember || fresh.Access == Member,
+		Started:       s.Started || fresh.Access == Member && (fresh.Stage == StageRunning || fresh.EtcdService != ""),
 		BootstrapSent: s.BootstrapSent, Pulled: s.Pulled, Operated: s.Operated,
 		KubeletRestarted: s.KubeletRestarted && sameBoot,
 		RebootedFrom:     s.RebootedFrom,

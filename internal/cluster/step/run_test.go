@@ -20,7 +20,7 @@ func known() step.MachineState {
 	return step.MachineState{
 		Access: step.Unreachable, BootID: "1", UUID: "uuid", NodeName: "node", TalosVersion: "v1.13.0",
 		Run: step.Run{
-			Since: before, Fresh: true, FirstBoot: true, Busy: "in progress", InUpgrade: true, WasMember: true,
+			Since: before, Fresh: true, FirstBoot: true, Busy: "in progress", InUpgrade: true, WasMember: true, Started: true,
 			Resetting: true, KubeletRestarted: true, BeginsEtcd: true, RebootedFrom: "1", Operated: true,
 			Upgraded: step.UpgradeMark{BootID: "1", Version: "v1.14.0"}, Pulled: "v1.36.0", BootstrapSent: true,
 			StampsBefore: map[string]string{"kube-apiserver": "1"},
