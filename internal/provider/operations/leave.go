@@ -63,7 +63,12 @@ func (a asked) leave(
 	result, err := s.runner.Remove(ctx, want)
 	s.follow.End(ctx, err)
 
-	out, diags := outcome{done: machineset.LinesOf(result.Done)}, tf.Diagnostics(machineset.WarnOfUnwiped(result.Unwiped))
+	warnings := append(machineset.WarnOfAway(result.Away), machineset.WarnOfUnwiped(result.Unwiped)...)
+	if err == nil {
+		warnings.Append(machineset.WarnOfNotReset(result.Left)...)
+	}
+
+	out, diags := outcome{done: machineset.LinesOf(result.Done)}, tf.Diagnostics(warnings)
 	if err != nil {
 		out.left = []string{going.Name}
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
@@ -111,7 +112,7 @@ func TestMachineLeave_shutdown(t *testing.T) {
 	}
 }
 
-// A dead machine is removed through the others: no call reaches it.
+// A dead machine is removed through the others: no call reaches it, and a warning says that it was not reset.
 func TestMachineLeave_dead(t *testing.T) {
 	t.Parallel()
 
@@ -119,8 +120,30 @@ func TestMachineLeave_dead(t *testing.T) {
 	machine := b.ControlPlane[2]
 	machine.PowerOff()
 
-	if _, diagnostics := invoke(t, "talosop_machine_leave", leaving(b, machine, nil)); diagnostics != "" {
+	_, diagnostics := invoke(t, "talosop_machine_leave", leaving(b, machine, nil))
+	if strings.Count(diagnostics, "[") != 1 || !strings.Contains(diagnostics, "[machines_not_reset]") {
 		t.Fatal(diagnostics)
+	}
+
+	expectOut(t, b, machine, 2)
+}
+
+// A machine that accepts its reset and does not come back has left, with a warning.
+func TestMachineLeave_doesNotComeBack(t *testing.T) {
+	t.Parallel()
+
+	b := sitetest.NewLiving(t, sim.Options{})
+	machine := b.ControlPlane[1]
+	machine.HangNextReboot()
+
+	data := tftest.QuickProviderData()
+	data.Policy.ResetTimeout = 2 * time.Second
+
+	d := tftest.DriveWith(t, data, "talosop_machine_leave")
+	d.Apply(t, leaving(b, machine, nil)).Must(t)
+
+	if diagnostics := tftest.Show(d.Apply(t, nil).Must(t).Diagnostics); !strings.Contains(diagnostics, "[reset_not_finished]") {
+		t.Error(diagnostics)
 	}
 
 	expectOut(t, b, machine, 2)
