@@ -9,6 +9,7 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
@@ -125,7 +126,18 @@ func (g *Generator) contradiction(d *documents, m Machine) string {
 		return problem
 	}
 
-	return cmp.Or(unannounced(d, m), nameless(d, m), unregistered(d))
+	return cmp.Or(unannounced(d, m), nameless(d, m), unregistered(d), unreadable(d))
+}
+
+// unreadable finds an encryption configuration with which kube-apiserver does not start.
+func unreadable(d *documents) string {
+	own, is := places.Document[*k8s.KubeEtcdEncryptionConfigV1Alpha1](d.known.Documents())
+	if !is || pki.ReadsEncryption(own.Config.Object) {
+		return ""
+	}
+
+	return "config of " + k8s.KubeEtcdEncryptionConfig + " is not an encryption configuration: resources is a list, each " +
+		"with a list of resources and a list of providers"
 }
 
 // unregistered finds a machine that is to have no Kubernetes node. Talos runs it, with a kubelet for static pods alone

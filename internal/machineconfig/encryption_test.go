@@ -122,6 +122,30 @@ func TestEncryption_hasEveryKeyOfTheBundle(t *testing.T) {
 	}
 }
 
+// Talos accepts any encryption configuration, and kube-apiserver does not start with one that it cannot read.
+func TestEncryption_isReadable(t *testing.T) {
+	for name, test := range map[string]struct {
+		config string
+		valid  bool
+	}{
+		"kms":                 {"{resources: [{resources: [secrets], providers: [{kms: {name: a, endpoint: \"unix:///a\"}}, {identity: {}}]}]}", true},
+		"resources as a text": {"{resources: hunter2}", false},
+		"providers as a map":  {"{resources: [{resources: [secrets], providers: {identity: {}}}]}", false},
+		"a key as a text":     {"{resources: [{resources: [secrets], providers: [{secretbox: hunter2}]}]}", false},
+	} {
+		m := testMachine(ControlPlane)
+		m.PoolPatches = []string{"machine: {}", "apiVersion: v1alpha1\nkind: KubeEtcdEncryptionConfig\nconfig: " + test.config + "\n"}
+
+		_, err := Generate(testCluster(documentContract), m, testBundle(t))
+
+		mistakes := FieldErrors(err)
+		if test.valid && err != nil || !test.valid && (len(mistakes) != 1 || mistakes[0].Field != "pool.patches[1]" ||
+			strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Differences name where keys are and show none.
 func TestEncryption_isComparedWithoutKeys(t *testing.T) {
 	secretbox := testBundle(t).Secrets().Secrets.SecretboxEncryptionSecret

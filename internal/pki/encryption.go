@@ -216,6 +216,20 @@ func documentKeys(config []byte) ([]EncryptionKey, error) {
 	return keys, nil
 }
 
+// ReadsEncryption reports whether the encryption configuration of a document can be read, as kube-apiserver and every
+// comparison of keys have to. Talos checks only that there is one (machinery 1.14, config/types/k8s Validate).
+func ReadsEncryption(config map[string]any) bool {
+	var document yaml.Node
+
+	if err := document.Encode(map[string]any{"config": config}); err != nil {
+		return false
+	}
+
+	_, err := encryptionIn(&document)
+
+	return err == nil
+}
+
 // HasEncryptionKey reports whether the document of a configuration has the key with a digest.
 func HasEncryptionKey(config []byte, digest string) (bool, error) {
 	keys, err := documentKeys(config)
