@@ -35,12 +35,14 @@ func promtool(t *testing.T, input string, args ...string) {
 	}
 }
 
-// The rules of the example are valid, and alert when they have to.
+// The rules of the examples are valid, and alert when they have to.
 func TestMetrics_rulesAlert(t *testing.T) {
 	t.Parallel()
 
-	promtool(t, "", "check", "rules", "--lint-fatal", metricsExample+"/rules.yml")
-	promtool(t, "", "test", "rules", metricsExample+"/rules_test.yml")
+	for _, example := range []string{metricsExample, "../../examples/stacks/repair"} {
+		promtool(t, "", "check", "rules", "--lint-fatal", example+"/rules.yml")
+		promtool(t, "", "test", "rules", example+"/rules_test.yml")
+	}
 }
 
 // Every query of the dashboard is valid.
