@@ -39,6 +39,7 @@ func parse(version string) (semver.Version, error) {
 	var (
 		numbers [3]uint64
 		at      int
+		digits  bool // the current number has any
 	)
 
 	if version == "" {
@@ -47,13 +48,19 @@ func parse(version string) (semver.Version, error) {
 
 	for _, c := range strings.TrimPrefix(version, "v") {
 		switch {
-		case c == '.' && at < len(numbers)-1:
+		case c == '.' && digits && at < len(numbers)-1:
 			at++
+			digits = false
 		case c >= '0' && c <= '9' && numbers[at] < farApart:
 			numbers[at] = numbers[at]*10 + uint64(c-'0')
+			digits = true
 		default:
 			return semver.ParseTolerant(version)
 		}
+	}
+
+	if !digits {
+		return semver.ParseTolerant(version)
 	}
 
 	return semver.Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil

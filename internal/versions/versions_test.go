@@ -38,6 +38,8 @@ func TestOlder_versionsOfAllKinds(t *testing.T) {
 	for pair, want := range map[[2]string]bool{
 		{"v1.13.0", "v1.13.1"}: true, {"v1.13.0-beta.0", "v1.13.0"}: true, {"v1.9.9", "v1.10.0"}: true,
 		{"v1.13.1", "v1.13.0"}: false, {"v1.13.0", "1.13.0"}: false, {"", "v1.13.0"}: false, {"v1.13.0", "main"}: false,
+		{"v", "v1.13.0"}: false, {".", "v1.13.0"}: false, {"v.2", "v1.13.0"}: false, {"v1.", "v1.13.0"}: false,
+		{"v1.13", "v1.13.1"}: true,
 	} {
 		if got := versions.Older(pair[0], pair[1]); got != want {
 			t.Errorf("%q before %q: %t, want %t", pair[0], pair[1], got, want)
