@@ -490,7 +490,7 @@ func queued(t *testing.T, want int) error {
 func testLockHasAnnotations(t *testing.T, l *living) {
 	t.Helper()
 
-	const key = "talosop.dev/hooks"
+	const key, other = "talosop.dev/hooks", "talosop.dev/other"
 
 	first, second := l.lock(t, "first", time.Hour), l.lock(t, "second", time.Hour)
 	to := func(value string) func(string) (string, error) {
@@ -505,6 +505,7 @@ func testLockHasAnnotations(t *testing.T, l *living) {
 	check(t, err)
 	check(t, first.Annotate(t.Context(), key, to("a")))
 	check(t, first.Annotate(t.Context(), key, to("b")))
+	check(t, first.Annotate(t.Context(), other, to("c")))
 	check(t, first.Held(t.Context()))
 	check(t, l.api.CoordinationV1().Leases("kube-system").Delete(t.Context(), "talosop", metav1.DeleteOptions{}))
 	check(t, first.Held(t.Context()))
@@ -516,8 +517,10 @@ func testLockHasAnnotations(t *testing.T, l *living) {
 
 	release()
 
-	if value, err := second.Annotation(t.Context(), key); err != nil || value != "ab" {
-		t.Errorf("the next run reads %q (%v)", value, err)
+	for at, want := range map[string]string{key: "ab", other: "c"} {
+		if value, err := second.Annotation(t.Context(), at); err != nil || value != want {
+			t.Errorf("the next run reads %s %q (%v)", at, value, err)
+		}
 	}
 
 	_, release, err = second.Acquire(within(t, time.Minute), nil)

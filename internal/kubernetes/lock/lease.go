@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ type holder struct {
 	written bool
 	// over is why it ended against its will.
 	over error
-	// annotations are those that it wrote into the lease, for one that another client deleted.
+	// annotations are those of the lease when it wrote one of them, for a lease that another client deleted.
 	annotations map[string]string
 }
 
@@ -256,7 +257,7 @@ func (h *holder) annotate(ctx context.Context, key string, change func(string) (
 	}
 
 	if _, err = h.leases.Update(ctx, h.write(lease), metav1.UpdateOptions{}); err == nil {
-		h.annotations = map[string]string{key: value}
+		h.annotations = maps.Clone(lease.Annotations)
 	}
 
 	return err
