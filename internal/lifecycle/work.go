@@ -287,7 +287,7 @@ func (w *work) confirmBeginning(ctx context.Context, op step.Step, watch *observ
 func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...string) (cluster.Snapshot, error) {
 	watch.outdate(doubted...)
 
-	asked := time.Now()
+	asked := watch.begunLooks()
 
 	select {
 	case w.stale <- struct{}{}:
@@ -295,7 +295,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 	}
 
 	for {
-		now, begun, next := watch.latest()
+		now, look, next := watch.latest()
 
 		select {
 		case <-w.ending:
@@ -303,7 +303,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 		default:
 		}
 
-		if begun.After(asked) {
+		if look > asked {
 			return now, nil
 		}
 
