@@ -108,7 +108,8 @@ func (o *observer) ask(m cluster.Machine) {
 		fresh.BootID != old.Upgraded.BootID
 	fresh.KubeletRestarted = old.KubeletRestarted
 	fresh.WasMember = old.WasMember || fresh.Access == step.Member
-	fresh.Started = old.Started || fresh.Access == step.Member && (fresh.Stage == step.StageRunning || fresh.EtcdService != "")
+	fresh.Started = old.Started ||
+		fresh.Access == step.Member && (fresh.Stage == step.StageRunning || fresh.EtcdService != "")
 	fresh.FirstBoot = old.FirstBoot && !without
 	fresh.Fresh = (old.Fresh && (fresh.Answers() || fresh.FirstBoot) || without) && !fresh.BootstrapSent && !fresh.BootstrapRequested &&
 		!fresh.EtcdService.ProvesData()

@@ -54,8 +54,8 @@ func refuseReturned(want Spec, have Snapshot, p Policy, d *Decision) {
 		switch {
 		case m.Platform().Identified || s.Access != step.Maintenance || s.Busy != "" || m.isOther(s):
 		case !m.InService && s.WasMember && !s.Started:
-			d.refuse(m.Name, NotInstalled(m.Address, m.Installer), "The console of the machine shows the error. Correct the image, its registry "+
-				"or the disk, and apply again")
+			d.refuse(m.Name, NotInstalled(m.Address, m.Installer), "The console of the machine shows the error. "+
+				"Correct the image, its registry or the disk, and apply again")
 		case m.InService || s.WasMember:
 			d.refuse(m.Name, fmt.Sprintf("%s waits in maintenance mode, but was a member of the cluster", m.Address),
 				returnFix(m))
@@ -78,8 +78,8 @@ func NotInstalled(address, installer string) string {
 		image = " " + installer
 	}
 
-	return fmt.Sprintf("%s got its configuration, did not start with it, and waits in maintenance mode again. Talos reboots "+
-		"there when the installation fails, such as when it cannot pull the installer image%s", address, image)
+	return fmt.Sprintf("%s got its configuration, did not start with it, and waits in maintenance mode again. Talos "+
+		"reboots there when the installation fails, such as when it cannot pull the installer image%s", address, image)
 }
 
 // returnFix is what the user can do about a member that was wiped since the plan. Plans search for it at its former

@@ -136,8 +136,8 @@ func unreadable(d *documents) string {
 		return ""
 	}
 
-	return "config of " + k8s.KubeEtcdEncryptionConfig + " is not an encryption configuration: resources is a list, each " +
-		"with a list of resources and a list of providers"
+	return "config of " + k8s.KubeEtcdEncryptionConfig + " is not an encryption configuration: resources is a list, " +
+		"each with a list of resources and a list of providers"
 }
 
 // unregistered finds a machine that is to have no Kubernetes node. Talos runs it, with a kubelet for static pods alone

@@ -178,7 +178,9 @@ func refuseSettingsTooNew(p Set, recorded PriorState, files Rendered) finding.Li
 
 	var diags finding.List
 
-	for _, key := range slices.SortedFunc(maps.Keys(machines), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
+	inOrder := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
+
+	for _, key := range slices.SortedFunc(maps.Keys(machines), inOrder) {
 		diags.Append(settingTooNew.At(p.ClusterPath("kubernetes_version"), finding.Args{"cluster": p.Settings.Name,
 			"running": key[0], "setting": key[1], "versions": key[2], "machines": machines[key], "to": to}))
 	}

@@ -32,8 +32,8 @@ func (t Trouble) OfEtcd() bool {
 // machine of another resource is trouble of that resource, unless etcd loses its quorum. Otherwise two resources
 // could wait for each other forever.
 //
-// An API server that is not ready is trouble of its control planes, while none is ready. Nodes that a user cordoned and certificates that are due do not count: the first is intentional, and the second
-// still works.
+// API servers that are not ready are trouble of control planes, while none is ready. Nodes that a user cordoned and
+// certificates that are due do not count: the first is intentional, and the second still works.
 func TroublesOf(want cluster.Spec, have cluster.Snapshot) []Trouble {
 	var troubles []Trouble
 

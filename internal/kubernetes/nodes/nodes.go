@@ -26,8 +26,9 @@ func New(c *api.Client) *Nodes { return &Nodes{c} }
 
 // Observe lists the nodes, with one request, ordered by name, and asks whether an API server is ready. If
 // [api.Options.StaticPods] asks for it, two more requests add their pods of the control plane and kube-proxy's image.
-// [api.Options.EachServer] adds the certificates of API servers, and asks each of them whether it is ready. An API that does not answer, or refuses, is described by Reachable and Cause. The
-// list may be slightly old: it comes from the API server's cache, which costs etcd nothing.
+// [api.Options.EachServer] adds the certificates of API servers, and asks each of them whether it is ready. An API that
+// does not answer, or refuses, is described by Reachable and Cause. The list may be slightly old: it comes from the API
+// server's cache, which costs etcd nothing.
 func (n *Nodes) Observe(ctx context.Context) kubestate.State {
 	state := n.observe(ctx)
 	state.Endpoint = n.api.Endpoint()

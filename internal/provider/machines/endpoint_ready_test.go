@@ -136,8 +136,8 @@ func TestReadiness_isPartOfReady(t *testing.T) {
 			s.ControlPlane[0].FailReadiness("kms-providers")
 			d.Refresh(t).Must(t)
 
-			if phase, condition := tftest.Text(t, d.State, "phase"), conditionOf(t, s, d, "KubernetesAPI"); phase != "Degraded" ||
-				condition != "False" {
+			phase, condition := tftest.Text(t, d.State, "phase"), conditionOf(t, s, d, "KubernetesAPI")
+			if phase != "Degraded" || condition != "False" {
 				t.Errorf("the phase is %s, KubernetesAPI %s", phase, condition)
 			}
 

@@ -142,7 +142,8 @@ func TestMachineLeave_doesNotComeBack(t *testing.T) {
 	d := tftest.DriveWith(t, data, "talosop_machine_leave")
 	d.Apply(t, leaving(b, machine, nil)).Must(t)
 
-	if diagnostics := tftest.Show(d.Apply(t, nil).Must(t).Diagnostics); !strings.Contains(diagnostics, "[reset_not_finished]") {
+	diagnostics := tftest.Show(d.Apply(t, nil).Must(t).Diagnostics)
+	if !strings.Contains(diagnostics, "[reset_not_finished]") {
 		t.Error(diagnostics)
 	}
 
