@@ -66,17 +66,15 @@ func (u kubernetesUpgrade) staysBehind(m Machine, c kubenames.Component) bool {
 	return u.want.Shared && u.have.quiet(u.policy) && !u.have.Elsewhere.Undecided && u.awaits(m, c) != ""
 }
 
-// leaveBehind removes the machines on which a component stays behind from lack.
-func (u kubernetesUpgrade) leaveBehind(lack []Machine, c kubenames.Component, d *Decision) []Machine {
-	return slices.DeleteFunc(lack, func(m Machine) bool {
-		if !u.staysBehind(m, c) {
-			return false
+// leaveBehind records the components of a stage that stay behind on machines.
+func (u kubernetesUpgrade) leaveBehind(machines []Machine, stage []kubenames.Component, d *Decision) {
+	for _, c := range stage {
+		for _, m := range machines {
+			if u.lacks(m, c) && u.staysBehind(m, c) {
+				d.Behind = append(d.Behind, step.Kept{Step: u.step(m, c), Reason: u.awaits(m, c)})
+			}
 		}
-
-		d.Behind = append(d.Behind, step.Kept{Step: u.step(m, c), Reason: u.awaits(m, c)})
-
-		return true
-	})
+	}
 }
 
 // holdForOthers holds a change that waits for other runs, which may need the lock meanwhile.
@@ -236,20 +234,24 @@ func markAwaiting(want Spec, steps []step.Step) []step.Step {
 	}
 
 	for i, op := range steps {
-		change, ok := op.(step.UpgradeComponent)
-		if !ok || change.From == change.Image {
-			continue
+		if change, ok := op.(step.UpgradeComponent); ok {
+			change.Awaits = slices.ContainsFunc(change.Each(), mayAwait)
+			steps[i] = change
 		}
-
-		from, known := kubenames.ImageVersion(change.From)
-		to, named := kubenames.ImageVersion(change.Image)
-		minors := versions.MinorsBetween(from, to)
-		unknown := !known || !named
-
-		change.Awaits = change.Component == kubenames.Kubelet && (minors > 0 || unknown) ||
-			change.Component == kubenames.KubeAPIServer && minors < 0
-		steps[i] = change
 	}
 
 	return steps
+}
+
+// mayAwait reports whether the change of a component waits for other resources, if their API servers or kubelets are
+// not as far yet.
+func mayAwait(change step.UpgradeComponent) bool {
+	from, known := kubenames.ImageVersion(change.From)
+	to, named := kubenames.ImageVersion(change.Image)
+	minors := versions.MinorsBetween(from, to)
+	unknown := !known || !named
+
+	return change.From != change.Image &&
+		(change.Component == kubenames.Kubelet && (minors > 0 || unknown) ||
+			change.Component == kubenames.KubeAPIServer && minors < 0)
 }

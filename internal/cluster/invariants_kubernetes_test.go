@@ -31,7 +31,9 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 			}
 		}
 
-		broken = append(broken, skewInvariants(have, up)...)
+		for _, part := range up.Each() {
+			broken = append(broken, skewInvariants(have, part)...)
+		}
 
 		for _, m := range want.Machines {
 			if s := have.Machines[m.Name]; s.Access != step.Member || s.Busy != "" {
@@ -39,9 +41,11 @@ func kubernetesInvariants(want cluster.Spec, have cluster.Snapshot, d cluster.De
 			}
 		}
 
-		if version, _ := kubenames.ImageVersion(up.Image); up.From != up.Image && up.Component != kubenames.KubeProxy &&
-			have.Machines[up.Machine].Pulled != version {
-			broken = append(broken, fmt.Sprintf("%q before the images were pulled", op))
+		for _, part := range up.Each() {
+			if version, _ := kubenames.ImageVersion(part.Image); part.From != part.Image &&
+				part.Component != kubenames.KubeProxy && have.Machines[up.Machine].Pulled != version {
+				broken = append(broken, fmt.Sprintf("%q before the images were pulled", op))
+			}
 		}
 
 		if !have.Kubernetes.Reachable &&

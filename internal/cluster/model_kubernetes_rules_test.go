@@ -31,6 +31,13 @@ func (j *judge) wantedAt(m cluster.Machine, c kubenames.Component, version strin
 	return j.images(m.Role, version, j.wanted)[c]
 }
 
+// components checks a change of components when it begins.
+func (j *judge) components(op step.UpgradeComponent, b *box) {
+	for _, part := range op.Each() {
+		j.component(part, b)
+	}
+}
+
 // component checks a change of one component when it begins.
 func (j *judge) component(op step.UpgradeComponent, b *box) {
 	if have := b.kube.images[op.Component]; op.From != have {
@@ -165,7 +172,8 @@ func (j *judge) sequence(op step.UpgradeComponent, b *box) {
 				j.fail("%q while %s of %s is at %s", op, c, m.Name, image)
 			}
 
-			earlier := slices.Index(inOrder, c) < slices.Index(inOrder, op.Component) || op.Role == step.Worker
+			// What is behind the API servers changes together on each machine.
+			earlier := c == kubenames.KubeAPIServer && op.Component != c || op.Role == step.Worker
 			if m.Role == step.ControlPlane && earlier && other != b && m.Images[c] != "" && j.minorOf(image) < to {
 				j.fail("%q before %s of %s, which is at %s", op, c, m.Name, image)
 			}

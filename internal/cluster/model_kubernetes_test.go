@@ -159,15 +159,17 @@ func (s *site) showAll() (moved bool) {
 // How many rounds one component is waited for.
 const awaited = 12
 
-// upgradeComponent is the step as in lifecycle: another image in the configuration, and then a wait until Kubernetes
-// shows that it runs.
+// upgradeComponent is the step as in lifecycle: other images in the configuration, and then a wait until Kubernetes
+// shows that they run.
 func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponent, how failure) {
 	effect := func() {
-		if step.From != step.Image && how == rolledBack {
-			b.kube.faulty[step.Component] = step.Image
-		}
+		for _, part := range step.Each() {
+			if part.From != part.Image && how == rolledBack {
+				b.kube.faulty[part.Component] = part.Image
+			}
 
-		b.kube.images = withImage(b.kube.images, step.Component, step.Image)
+			b.kube.images = withImage(b.kube.images, part.Component, part.Image)
+		}
 
 		if how == neverBack {
 			b.life = off
@@ -206,14 +208,20 @@ func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponen
 	op.phases = append(op.phases, await)
 }
 
-// showsImage is what the API must show for a component that is waited for.
-func (s *site) showsImage(b *box, n *kubeNode, step step.UpgradeComponent) bool {
-	shown := b.kube.shown[step.Component]
-	if step.Component == kubenames.Kubelet {
-		return s.versionOf(shown.Image) == s.versionOf(step.Image) && s.ready(n)
-	}
+// showsImage is what the API must show for the components that are waited for.
+func (s *site) showsImage(b *box, n *kubeNode, op step.UpgradeComponent) bool {
+	return !slices.ContainsFunc(op.Each(), func(part step.UpgradeComponent) bool {
+		shown := b.kube.shown[part.Component]
 
-	return shown.Image == step.Image && shown.Ready
+		switch part.Component {
+		case kubenames.KubeProxy:
+			return false
+		case kubenames.Kubelet:
+			return s.versionOf(shown.Image) != s.versionOf(part.Image) || !s.ready(n)
+		default:
+			return shown.Image != part.Image || !shown.Ready
+		}
+	})
 }
 
 // syncManifests applies the manifests that a machine renders.

@@ -89,7 +89,7 @@ func (j *judge) check(op step.Step) {
 		j.order(op)
 		j.disruption(op, b)
 	case step.UpgradeComponent:
-		j.component(op, b)
+		j.components(op, b)
 	case step.SyncManifests:
 		j.synced(op)
 	case step.Soak:

@@ -334,7 +334,9 @@ func (o *observer) ended(next step.Step, err error) {
 		case step.PullImages:
 			s.Pulled = next.Version
 		case step.UpgradeComponent:
-			s.Images = withImage(s.Images, next.Component, next.Image)
+			for _, part := range next.Each() {
+				s.Images = withImage(s.Images, part.Component, part.Image)
+			}
 		case step.SyncManifests:
 			o.manifests = next.Version
 		}

@@ -10,10 +10,21 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// The order of a Kubernetes upgrade within one minor version, as in Talos's own upgrade-k8s (Talos 1.13,
-// pkg/cluster/kubernetes Upgrade). The images are pulled everywhere. Then each control plane component changes on one
-// control plane after the other, then kube-proxy's image, then the kubelets, control planes first, and last the
+// The order of a Kubernetes upgrade within one minor version. The images are pulled everywhere. Then the API server
+// changes on one control plane after the other, then everything behind it, then the kubelets of workers, and last the
 // bootstrap manifests. All machines finish one minor version before the first begins the next.
+//
+// Everything behind the API server of a machine changes in one configuration. Talos's own upgrade-k8s (Talos 1.13,
+// pkg/cluster/kubernetes Upgrade) changes one component after the other. Each API server is then away three times, and
+// here twice, because these changes restart it, too:
+//
+//   - the scheduler's image, whose configuration is among the files of the API server (Talos 1.13,
+//     k8s/render_config_static_pods.go)
+//   - the kubelet's minor version: the UID of a static pod is a hash of all fields that this kubelet knows (Kubernetes
+//     1.36, pkg/kubelet/config applyDefaults), so another kubelet replaces all static pods
+//
+// The running kubelet seldom takes up the other static pods before Talos stops it. It looks for them every 20 seconds
+// (Kubernetes 1.36, kubelet/apis/config/v1beta1 HTTPCheckFrequency).
 //
 // A resource changes only its own machines. The version skew policy applies to the whole cluster: API servers are at
 // most one minor version apart, and no kubelet is newer than any of them, or more than three minor versions older. A
@@ -50,8 +61,8 @@ func planKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 		return
 	}
 
-	for _, component := range u.order() {
-		if u.upgrade(component, d) {
+	for _, components := range u.stages() {
+		if u.upgrade(components, d) {
 			return
 		}
 	}
@@ -113,6 +124,16 @@ func (u kubernetesUpgrade) order() []kubenames.Component {
 	return order
 }
 
+// stages are the components that change together on one machine, in order.
+func (u kubernetesUpgrade) stages() [][]kubenames.Component {
+	stages := [][]kubenames.Component{{kubenames.KubeAPIServer}, kubenames.BehindAPIServer()}
+	if u.back {
+		slices.Reverse(stages)
+	}
+
+	return stages
+}
+
 // mostPulls is how many machines pull images at once, because all may use one registry.
 const mostPulls = 32
 
@@ -149,25 +170,25 @@ func (u kubernetesUpgrade) pull(d *Decision) (under bool) {
 	return under
 }
 
-// upgrade changes one component on as many machines as may change now.
-func (u kubernetesUpgrade) upgrade(c kubenames.Component, d *Decision) (under bool) {
+// upgrade changes the components of a stage on as many machines as may change now.
+func (u kubernetesUpgrade) upgrade(stage []kubenames.Component, d *Decision) (under bool) {
 	roles := []step.Role{step.ControlPlane, step.Worker}
 	if u.back {
 		slices.Reverse(roles)
 	}
 
 	for _, role := range roles {
-		if role == step.Worker && c != kubenames.Kubelet {
-			continue
-		}
+		machines := u.want.sorted(role)
+		u.leaveBehind(machines, stage, d)
 
-		lack := slices.DeleteFunc(slices.Clone(u.want.sorted(role)), func(m Machine) bool { return !u.lacks(m, c) })
-		if lack = u.leaveBehind(lack, c, d); len(lack) == 0 {
+		lack := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return len(u.left(m, stage)) == 0 })
+		if len(lack) == 0 {
 			continue
 		}
 
 		if role == step.ControlPlane {
-			u.upgradeControlPlane(c, u.first(lack, c), d)
+			m := u.first(lack, stage)
+			u.upgradeControlPlane(m, u.left(m, stage), d)
 		} else {
 			u.upgradeWorkers(lack, d)
 		}
@@ -178,10 +199,16 @@ func (u kubernetesUpgrade) upgrade(c kubenames.Component, d *Decision) (under bo
 	return false
 }
 
-// first is the machine that changes first: one whose component does not run, because the change may repair it.
-func (u kubernetesUpgrade) first(lack []Machine, c kubenames.Component) Machine {
+// left are the unfinished components of a stage on a machine, without those that stay behind.
+func (u kubernetesUpgrade) left(m Machine, stage []kubenames.Component) []kubenames.Component {
+	return slices.DeleteFunc(slices.Clone(stage),
+		func(c kubenames.Component) bool { return !u.lacks(m, c) || u.staysBehind(m, c) })
+}
+
+// first is the machine that changes first: one with a component that does not run, because the change may repair it.
+func (u kubernetesUpgrade) first(lack []Machine, stage []kubenames.Component) Machine {
 	for _, m := range lack {
-		if u.broken(m, c) {
+		if slices.ContainsFunc(u.left(m, stage), func(c kubenames.Component) bool { return u.broken(m, c) }) {
 			return m
 		}
 	}
@@ -189,20 +216,44 @@ func (u kubernetesUpgrade) first(lack []Machine, c kubenames.Component) Machine 
 	return lack[0]
 }
 
-func (u kubernetesUpgrade) upgradeControlPlane(c kubenames.Component, m Machine, d *Decision) {
+func (u kubernetesUpgrade) upgradeControlPlane(m Machine, components []kubenames.Component, d *Decision) {
 	if u.have.Machines[m.Name].Busy != "" {
 		return
 	}
 
+	components = u.repairFirst(m, components)
+
 	const waits = "%q waits: %s"
 
-	if reason := u.unfit(m, c); reason != "" {
-		d.hold(m.Name, waits, u.step(m, c), reason)
-	} else if reason = cmp.Or(u.awaits(m, c), u.skewed(m, c)); reason != "" {
-		d.holdForOthers(m.Name, waits, u.step(m, c), reason)
+	if reason := u.unfit(m, components[0]); reason != "" {
+		d.hold(m.Name, waits, u.step(m, components...), reason)
+	} else if reason = u.othersFirst(m, components); reason != "" {
+		d.holdForOthers(m.Name, waits, u.step(m, components...), reason)
 	} else {
-		d.step(u.step(m, c))
+		d.step(u.step(m, components...))
 	}
+}
+
+// repairFirst are the components without those that wait for other resources, if any of the rest does not run: the
+// others may wait for this machine.
+func (u kubernetesUpgrade) repairFirst(m Machine, components []kubenames.Component) []kubenames.Component {
+	rest := slices.DeleteFunc(slices.Clone(components), func(c kubenames.Component) bool { return u.awaits(m, c) != "" })
+	if slices.ContainsFunc(rest, func(c kubenames.Component) bool { return u.broken(m, c) }) {
+		return rest
+	}
+
+	return components
+}
+
+// othersFirst says what of other resources must follow before the components of a control plane change.
+func (u kubernetesUpgrade) othersFirst(m Machine, components []kubenames.Component) string {
+	for _, c := range components {
+		if reason := cmp.Or(u.awaits(m, c), u.skewed(m, c)); reason != "" {
+			return reason
+		}
+	}
+
+	return ""
 }
 
 // upgradeWorkers upgrades kubelets within the budgets of their pools.
@@ -258,18 +309,23 @@ func (u kubernetesUpgrade) canaryFirst(lack []Machine, d *Decision) (first []Mac
 	return nil, false
 }
 
-// step is the change of one component.
-func (u kubernetesUpgrade) step(m Machine, c kubenames.Component) step.UpgradeComponent {
+// step is the change of components in one configuration.
+func (u kubernetesUpgrade) step(m Machine, components ...kubenames.Component) step.UpgradeComponent {
 	s := step.UpgradeComponent{
-		Machine: m.Name, Role: m.Role, Component: c,
-		From: u.has(m, c), Image: u.image(m, c),
+		Machine: m.Name, Role: m.Role, Component: components[0],
+		From: u.has(m, components[0]), Image: u.image(m, components[0]),
+	}
+
+	for _, c := range components[1:] {
+		s = s.And(step.ComponentChange{Component: c, From: u.has(m, c), Image: u.image(m, c)})
 	}
 
 	// Without an API its name is the reported or recorded one.
 	node, _ := u.have.NodeOf(m)
 	s.OnNode = cmp.Or(node.Name, u.have.Machines[m.Name].NodeName, m.NodeName)
 
-	if c == kubenames.Kubelet && u.policy.DrainForKubelet && s.From != s.Image {
+	kubelet, changes := s.Of(kubenames.Kubelet)
+	if changes && u.policy.DrainForKubelet && kubelet.From != kubelet.Image {
 		s.Evacuation = EvacuationOf(u.have, m, u.policy)
 		s.HandOver = false // its etcd continues to run
 	}

@@ -396,7 +396,7 @@ func (t *trial) ended(watch *observer, ended step.Step, err error) {
 	}
 
 	if up, ok := ended.(step.UpgradeComponent); ok && err == errInVain {
-		up.From, up.Evacuation = "", step.Evacuation{}
+		up.From, up.With, up.Evacuation = "", step.UpgradeComponent{}.With, step.Evacuation{}
 		t.vain[up]++
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -113,29 +114,55 @@ func (r *Runner) pullImages(ctx context.Context, o stepRun, s step.PullImages) e
 	return nil
 }
 
-// upgradeComponent sets the image of a component and waits until it runs. The wait does not depend on which run set
-// the image, so after an interruption the same step continues to wait.
+// upgradeComponent sets the images of components and waits until they run. The wait does not depend on which run set
+// the images, so after an interruption the same step continues to wait.
 func (r *Runner) upgradeComponent(ctx context.Context, o stepRun, s step.UpgradeComponent) error {
-	effect := func(ctx context.Context) error { return r.setImage(ctx, o.on, s.Component, s.Image) }
+	images, changes := kubenames.Images{}, false
 
-	if s.Component == kubenames.KubeAPIServer && s.From != s.Image {
+	for _, part := range s.Each() {
+		images[part.Component] = part.Image
+		changes = changes || part.From != part.Image
+	}
+
+	// Another scheduler or kubelet restarts the API server of its machine, too (cluster/plan_kubernetes.go).
+	if s.Role == step.ControlPlane && changes {
 		if err := r.awaitOthers(ctx, o.have, s.OnNode); err != nil {
 			return err
 		}
 	}
 
-	if err := r.changeComponent(ctx, o, s, effect); err != nil || s.Component == kubenames.KubeProxy {
+	effect := func(ctx context.Context) error { return r.setImages(ctx, o.on, images) }
+	if err := r.changeComponent(ctx, o, s, effect); err != nil {
 		return err
 	}
 
-	// A node reports only its kubelet version, which does not change with another image of the same version.
-	if s.Component == kubenames.Kubelet {
-		if err := r.Fleet.Machine(o.on).AwaitKubelet(ctx, s.Image); err != nil {
+	return r.awaitComponents(ctx, o, s)
+}
+
+// awaitComponents waits until the components of a step run with their images. The kubelet is first, because the others
+// run in it.
+func (r *Runner) awaitComponents(ctx context.Context, o stepRun, s step.UpgradeComponent) error {
+	each := s.Each()
+	slices.Reverse(each)
+
+	for _, part := range each {
+		if part.Component == kubenames.KubeProxy {
+			continue
+		}
+
+		// A node reports only its kubelet version, which does not change with another image of the same version.
+		if part.Component == kubenames.Kubelet {
+			if err := r.Fleet.Machine(o.on).AwaitKubelet(ctx, part.Image); err != nil {
+				return err
+			}
+		}
+
+		if err := r.Kubernetes.AwaitComponent(ctx, s.OnNode, part.Component, part.Image); err != nil {
 			return err
 		}
 	}
 
-	return r.Kubernetes.AwaitComponent(ctx, s.OnNode, s.Component, s.Image)
+	return nil
 }
 
 // awaitOthers waits until the API servers of all other control planes answer. Their pods are Ready as soon as the
@@ -165,8 +192,8 @@ func (r *Runner) changeComponent(
 	return r.disrupt(ctx, o, s.Evacuation, effect)
 }
 
-// setImage changes one image in the machine's configuration, and nothing else.
-func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c kubenames.Component, image string) error {
+// setImages changes images in the machine's configuration, and nothing else.
+func (r *Runner) setImages(ctx context.Context, m cluster.Machine, images kubenames.Images) error {
 	machine := r.Fleet.Machine(m)
 
 	config, err := machine.Configuration(ctx)
@@ -174,7 +201,7 @@ func (r *Runner) setImage(ctx context.Context, m cluster.Machine, c kubenames.Co
 		return err
 	}
 
-	changed, err := r.withImages(config, kubenames.Images{c: image})
+	changed, err := r.withImages(config, images)
 	if err != nil || bytes.Equal(config, changed) {
 		return err
 	}

@@ -89,8 +89,8 @@ func (s *site) settled() {
 	}
 }
 
-// TestKubernetesUpgrade_inTwoHops upgrades two minor versions in one run. Each hop is complete before the next, in
-// the order of Talos's own upgrade, and the steps match the forecast.
+// TestKubernetesUpgrade_inTwoHops upgrades two minor versions in one run. Each hop is complete before the next, and
+// the steps match the forecast. Each API server restarts twice in a hop, and with Talos's own upgrade three times.
 func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 	t.Parallel()
 
@@ -105,7 +105,7 @@ func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 	s.create()
 	s.kubernetes("v1.36.3")
 
-	polling := s.poll()
+	polling, starts := s.poll(), s.apiServerStarts()
 
 	forecast, last := cluster.Forecast(s.want, s.runner().Observe(bounded(t), s.want), s.policy)
 	if !last.Done() {
@@ -131,6 +131,25 @@ func TestKubernetesUpgrade_inTwoHops(t *testing.T) {
 
 	s.runsKubernetes("v1.36.3")
 	s.settled()
+
+	for name, now := range s.apiServerStarts() {
+		if restarts := now - starts[name]; restarts != 4 {
+			t.Errorf("the API server of %s restarted %d times in two hops, want 4", name, restarts)
+		}
+	}
+}
+
+// apiServerStarts counts how often each API server started.
+func (s *site) apiServerStarts() map[string]int {
+	starts := map[string]int{}
+
+	for _, m := range s.want.Machines {
+		if m.Role == step.ControlPlane {
+			starts[m.Name] = s.sim.Machine(m.Name).APIServerStarts()
+		}
+	}
+
+	return starts
 }
 
 // poll sends requests to the API through the endpoint continuously.
@@ -163,13 +182,13 @@ func hop(from, to string) []string {
 		steps = append(steps, fmt.Sprintf("pull the images of Kubernetes %s on %s", to, m))
 	}
 
-	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
+	for _, c := range []string{"kube-apiserver", "kube-controller-manager, kube-scheduler, kube-proxy, kubelet"} {
 		for _, m := range planes {
 			steps = append(steps, fmt.Sprintf("upgrade %s on %s: %s -> %s", c, m, from, to))
 		}
 	}
 
-	for _, m := range machines {
+	for _, m := range machines[len(planes):] {
 		steps = append(steps, fmt.Sprintf("upgrade kubelet on %s: %s -> %s", m, from, to))
 	}
 

@@ -110,12 +110,11 @@ func (p Set) warnOfDowngrade(path KubernetesPath, steps []step.Step) finding.Lis
 		minors bool
 	)
 
-	for _, op := range steps {
-		s, ok := op.(step.UpgradeComponent)
+	for _, s := range changesOf(steps) {
 		from, known := kubenames.ImageVersion(s.From)
 		to, named := kubenames.ImageVersion(s.Image)
 
-		if ok && known && named && compareVersions(to, from) < 0 {
+		if known && named && compareVersions(to, from) < 0 {
 			lines = append(lines, fmt.Sprintf("%s of %s: %s -> %s", s.Component, s.Machine, from, to))
 			minors = minors || laterMinor(from, to)
 		}
@@ -138,9 +137,8 @@ func (p Set) warnOfDowngrade(path KubernetesPath, steps []step.Step) finding.Lis
 func (p Set) warnOfRunning(recorded PriorState, steps []step.Step) finding.List {
 	var lines []string
 
-	for _, op := range steps {
-		s, ok := op.(step.UpgradeComponent)
-		if running := recorded.Seen[s.Machine].Running[s.Component]; ok && s.From == s.Image && running != "" {
+	for _, s := range changesOf(steps) {
+		if running := recorded.Seen[s.Machine].Running[s.Component]; s.From == s.Image && running != "" {
 			lines = append(lines, fmt.Sprintf("%s of %s runs %s, and its image is %s", s.Component, s.Machine, running, s.Image))
 		}
 	}
@@ -151,6 +149,17 @@ func (p Set) warnOfRunning(recorded PriorState, steps []step.Step) finding.List 
 
 	return finding.List{kubernetesRunsOther.With(
 		finding.Args{"cluster": p.Settings.Name, "components": finding.Shortened(lines)})}
+}
+
+// changesOf are the upgrades of components among steps, each alone.
+func changesOf(steps []step.Step) (each []step.UpgradeComponent) {
+	for _, op := range steps {
+		if s, ok := op.(step.UpgradeComponent); ok {
+			each = append(each, s.Each()...)
+		}
+	}
+
+	return each
 }
 
 // warnOfNotPassed names releases of kubernetes_upgrade_via that are not on the upgrade path.

@@ -155,7 +155,7 @@ func LinesOf(steps []step.Step) []string { return linesOf(steps, nil) }
 func linesOf(steps []step.Step, changes map[string][]machineconfig.Change) []string {
 	changes, written := withoutImages(steps, changes)
 	steps = slices.DeleteFunc(slices.Clone(steps), func(op step.Step) bool { return written[op] })
-	rows := togetherOf(rowsOf(steps))
+	rows := togetherOf(eachOf(rowsOf(steps)))
 	lines := make([]string, 0, len(rows))
 
 	for _, r := range rows {
@@ -190,17 +190,45 @@ func (r row) String() string {
 // rowsOf has one row for consecutive steps that differ only in their machines.
 func rowsOf(steps []step.Step) (rows []row) {
 	for _, op := range steps {
-		last := len(rows) - 1
-		if last >= 0 && step.Alike(rows[last].op, op) && !slices.Contains(rows[last].machines, op.On()) {
-			rows[last].machines = append(rows[last].machines, op.On())
-
-			continue
-		}
-
-		rows = append(rows, row{op: op, machines: []string{op.On()}})
+		rows = withRow(rows, row{op: op, machines: []string{op.On()}})
 	}
 
 	return rows
+}
+
+// eachOf has a row for each component of Kubernetes that changes together with others. Rows that then differ only in
+// their machines are one.
+func eachOf(rows []row) (each []row) {
+	for _, r := range rows {
+		parts := []step.Step{r.op}
+
+		if upgrade, ok := r.op.(step.UpgradeComponent); ok {
+			parts = parts[:0]
+			for _, part := range upgrade.Each() {
+				parts = append(parts, part)
+			}
+		}
+
+		for _, op := range parts {
+			each = withRow(each, row{op: op, machines: r.machines})
+		}
+	}
+
+	return each
+}
+
+// withRow adds a row, to the last one if they differ only in their machines.
+func withRow(rows []row, r row) []row {
+	last := len(rows) - 1
+	listed := func(machine string) bool { return slices.Contains(rows[last].machines, machine) }
+
+	if last >= 0 && step.Alike(rows[last].op, r.op) && !slices.ContainsFunc(r.machines, listed) {
+		rows[last].machines = slices.Concat(rows[last].machines, r.machines)
+
+		return rows
+	}
+
+	return append(rows, r)
 }
 
 // togetherOf has one row for consecutive upgrades of components of Kubernetes on the same machines.

@@ -41,6 +41,11 @@ func TestOperationsOf(t *testing.T) {
 		return step.UpgradeComponent{Machine: machine, Component: of, From: string(of) + ":v1.35.2", Image: string(of) + ":v1.36.0"}
 	}
 
+	together := func(machine string) step.Step {
+		return component(machine, kubenames.KubeScheduler).(step.UpgradeComponent).And(
+			step.ComponentChange{Component: kubenames.Kubelet, From: "kubelet:v1.35.2", Image: "kubelet:v1.36.0"})
+	}
+
 	for name, test := range map[string]struct {
 		more    []option
 		steps   []step.Step
@@ -79,6 +84,8 @@ func TestOperationsOf(t *testing.T) {
 		"API servers": {steps: []step.Step{step.UpgradeComponent{Machine: "cp-1", Component: kubenames.KubeAPIServer, From: "a:v1.35.2", Image: "a:v1.35.1", Awaits: true}},
 			want: []string{"API servers go back once no kubelet of the cluster is newer, those of other resources included; else in a later apply", "take kube-apiserver on cp-1 back: v1.35.2 -> v1.35.1"}},
 		"components": {steps: []step.Step{component("cp-1", kubenames.KubeAPIServer), component("cp-2", kubenames.KubeAPIServer), component("cp-1", kubenames.KubeScheduler), component("cp-2", kubenames.KubeScheduler), component("cp-1", kubenames.Kubelet), component("cp-2", kubenames.Kubelet), component("w-1", kubenames.Kubelet)},
+			want: []string{"upgrade kube-apiserver and kube-scheduler on cp-1 and cp-2: v1.35.2 -> v1.36.0", "upgrade kubelet on cp-1, cp-2 and w-1: v1.35.2 -> v1.36.0"}},
+		"components together": {steps: []step.Step{component("cp-1", kubenames.KubeAPIServer), component("cp-2", kubenames.KubeAPIServer), together("cp-1"), together("cp-2"), component("w-1", kubenames.Kubelet)},
 			want: []string{"upgrade kube-apiserver and kube-scheduler on cp-1 and cp-2: v1.35.2 -> v1.36.0", "upgrade kubelet on cp-1, cp-2 and w-1: v1.35.2 -> v1.36.0"}},
 		"components of one": {steps: []step.Step{component("a", kubenames.KubeAPIServer), component("a", kubenames.KubeScheduler), step.UpgradeComponent{Machine: "a", Component: kubenames.Kubelet, From: "k:v1.35.2", Image: "k:v1.36.0", Evacuation: step.Evacuation{Drain: true}}},
 			want: []string{"upgrade kube-apiserver and kube-scheduler on a: v1.35.2 -> v1.36.0", "upgrade kubelet on a: v1.35.2 -> v1.36.0 (drain)"}},

@@ -205,6 +205,18 @@ func (m *Machine) Boots() int {
 // TalosVersion is the release the machine runs or, while it is off, would boot.
 func (m *Machine) TalosVersion() string { return m.system().Version }
 
+// APIServerStarts counts how often kube-apiserver started in this boot.
+func (m *Machine) APIServerStarts() int {
+	m.World.Lock()
+	defer m.World.Unlock()
+
+	if m.boot == nil {
+		return 0
+	}
+
+	return m.boot.kubelet.APIServerStarts
+}
+
 // Schematic is the Image Factory schematic of what the machine runs or, while it is
 // off, would boot; empty for plain Talos.
 func (m *Machine) Schematic() string { return m.system().Schematic }

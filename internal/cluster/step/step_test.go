@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/metakey"
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
 	"github.com/talosop/terraform-provider-talosop/internal/wipe"
@@ -122,6 +123,38 @@ func TestStep_purposes(t *testing.T) {
 		if !s.ChangesEtcd() {
 			t.Errorf("%T does not concern etcd", s)
 		}
+	}
+}
+
+// Components that change together are one step, and each of them is one of its own in plans and totals.
+func TestUpgradeComponent_ofSeveral(t *testing.T) {
+	t.Parallel()
+
+	scheduler := step.UpgradeComponent{Machine: "cp-1", Role: step.ControlPlane, Component: kubenames.KubeScheduler,
+		From: "s:v1.35.4", Image: "s:v1.36.3", Evacuation: step.Evacuation{Node: "cp-1", Drain: true}}
+	kubelet := step.ComponentChange{Component: kubenames.Kubelet, From: "k:v1.35.4", Image: "k:v1.36.3"}
+	proxy := step.ComponentChange{Component: kubenames.KubeProxy, From: "p:v1.35.4", Image: "p:v1.36.3"}
+
+	both := scheduler.And(proxy).And(kubelet)
+	if want := "upgrade kube-scheduler, kube-proxy on cp-1: v1.35.4 -> v1.36.3; " +
+		"upgrade kubelet on cp-1: v1.35.4 -> v1.36.3 (drain)"; both.String() != want {
+		t.Errorf("%q, want %q", both, want)
+	}
+
+	if each := both.Each(); len(each) != 3 || each[0].Node != "" || each[2].Node != "cp-1" || each[2].Image != "k:v1.36.3" {
+		t.Errorf("the steps of each are %+v", each)
+	}
+
+	if _, changes := both.Of(kubenames.KubeAPIServer); changes {
+		t.Error("an API server changes that is not named")
+	}
+
+	if part, changes := both.Of(kubenames.KubeProxy); !changes || part.From != "p:v1.35.4" {
+		t.Errorf("kube-proxy changes by %+v", part)
+	}
+
+	if alone := scheduler.Each(); len(alone) != 1 || alone[0] != scheduler {
+		t.Errorf("one component alone is %+v", alone)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
+	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
 // Host is what the kubelet needs of the rest of the machine and of its cluster.
@@ -68,6 +69,12 @@ type Kubelet struct {
 	Version, APIServer string
 	Ran                bool // it was started before
 	Starts             int  // counts the starts of the kubelet; 0 while it does not run
+	// APIServerStarts counts those of kube-apiserver, and minor is the minor version of the kubelet that ran last.
+	APIServerStarts int
+	minor           string
+
+	// stopping is true from another wanted configuration until the kubelet starts with it.
+	stopping atomic.Bool
 
 	applies atomic.Int64 // calls of Apply
 }
@@ -114,6 +121,8 @@ func (kl *Kubelet) serveNode(ctx context.Context, cfg kubeletConfig, run int) {
 	kl.World.Update(func() {
 		first, kl.Starts, kl.Ran = !kl.Ran, run, true
 		kl.Version = imageTag(cfg.image)
+		kl.minor = versions.MinorOf(kl.Version)
+		kl.stopping.Store(kl.wantsOther(cfg))
 		kl.host.TellVersions()
 	})
 
@@ -391,12 +400,21 @@ func (kl *Kubelet) kubeletWanted() (kubeletConfig, <-chan struct{}) {
 func (kl *Kubelet) Want(image string, args []string, version string) {
 	kl.Mu.Lock()
 	changed := kl.wanted.version != version
+	kl.stopping.Store(kl.stopping.Load() || changed)
 	kl.wanted = kubeletConfig{image: image, args: args, version: version}
 	kl.Mu.Unlock()
 
 	if changed {
 		kl.rendered.Ring()
 	}
+}
+
+// wantsOther reports whether another configuration is wanted.
+func (kl *Kubelet) wantsOther(cfg kubeletConfig) bool {
+	kl.Mu.Lock()
+	defer kl.Mu.Unlock()
+
+	return kl.wanted.version != cfg.version
 }
 
 // Restart restarts the kubelet with its current configuration.

@@ -24,7 +24,7 @@ const (
 
 // podReport is a kubelet's report about a static pod; the zero value means that there is none.
 type podReport struct {
-	pod     *corev1.Pod // as machined served it
+	pod     *corev1.Pod // as machined served it, with its UID
 	ready   bool
 	waiting string // the reason why the container does not run
 	message string // belongs to waiting
@@ -101,7 +101,8 @@ func (kl *Kubelet) mirror(ctx context.Context, k *kube.Client, id string, r podR
 
 	found := err == nil
 
-	if found && (r.pod == nil || old.Annotations[configHash] != podHash(r.pod) || !old.DeletionTimestamp.IsZero()) {
+	replaced := func() bool { return old.Annotations[configHash] != r.pod.Annotations[configHash] }
+	if found && (r.pod == nil || replaced() || !old.DeletionTimestamp.IsZero()) {
 		options := metav1.NewPreconditionDeleteOptions(string(old.UID))
 		options.GracePeriodSeconds = new(int64(0))
 
@@ -143,14 +144,12 @@ func (kl *Kubelet) createMirrorPod(
 		return nil, fmt.Errorf("get node of mirror pod: %w", err)
 	}
 
-	hash := podHash(static)
 	pod := static.DeepCopy()
 	pod.Name = kl.mirrorName(id)
 	pod.Spec.NodeName = kl.NodeName
 	pod.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
-	pod.Annotations[configHash] = hash
-	pod.Annotations[corev1.MirrorPodAnnotationKey] = hash
+	pod.Annotations[corev1.MirrorPodAnnotationKey] = pod.Annotations[configHash]
 	pod.Annotations[configSource] = "http" // machined serves them (Talos 1.13, k8s/static_pod_server.go)
 	pod.Annotations[configSeen] = metav1.Now().Format("2006-01-02T15:04:05.000000000Z07:00")
 

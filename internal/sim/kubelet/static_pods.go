@@ -52,7 +52,22 @@ func (kl *Kubelet) SetStaticPod(id string, pod *corev1.Pod) {
 	}
 }
 
-// podHash is what a kubelet uses as the UID of a static pod.
+// looks reports whether the kubelet looks for changed static pods; the world is held. One that machined stops for
+// another configuration does not.
+func (kl *Kubelet) looks() bool { return kl.Starts > 0 && !kl.stopping.Load() }
+
+// withUID is a static pod as a kubelet of a minor version runs it. The UID is a hash of all fields that this version
+// knows, so another minor version replaces all static pods (Kubernetes 1.36, pkg/kubelet/config applyDefaults).
+func withUID(pod *corev1.Pod, minor string) *corev1.Pod {
+	sum := sha256.Sum256([]byte(podHash(pod) + minor))
+
+	pod = pod.DeepCopy()
+	pod.Annotations[configHash] = hex.EncodeToString(sum[:16])
+
+	return pod
+}
+
+// podHash identifies the content of a static pod.
 func podHash(pod *corev1.Pod) string {
 	content, err := json.Marshal(pod)
 	if err != nil {
@@ -86,13 +101,13 @@ func (kl *Kubelet) RunStaticPods(ctx context.Context) {
 func (kl *Kubelet) runStaticPod(ctx context.Context, id string) {
 	for first := true; ctx.Err() == nil; first = false {
 		var (
-			pod  *corev1.Pod
-			hash string
+			pod         *corev1.Pod
+			hash, minor string
 		)
 
 		if kl.World.Await(ctx, func() bool {
 			run := kl.staticPodRun(id)
-			pod, hash = run.wanted, run.hash
+			pod, hash, minor = run.wanted, run.hash, kl.minor
 
 			return pod != nil
 		}) != nil {
@@ -104,14 +119,37 @@ func (kl *Kubelet) runStaticPod(ctx context.Context, id string) {
 		kl.Spawn(func(context.Context) {
 			defer end()
 
-			// A changed pod runs on until the kubelet notices; a stopped kubelet does not.
-			if kl.World.Await(life, func() bool { return kl.Starts > 0 && kl.staticPodRun(id).hash != hash }) == nil {
-				_ = timing.Pause(life, kl.Delays.StaticPod) // ends with life, which is over then anyway
-			}
+			kl.awaitOther(life, id, hash, minor)
 		})
-		kl.runContainer(life, id, pod, first)
+		kl.runContainer(life, id, withUID(pod, minor), first)
 		end()
 		kl.retirePod(id)
+	}
+}
+
+// awaitOther returns when a kubelet notices that it has to replace a static pod, or with the end of ctx. A changed pod
+// runs on until then.
+func (kl *Kubelet) awaitOther(ctx context.Context, id, hash, minor string) {
+	other := func() bool {
+		if minor == "" { // it runs since before the first kubelet
+			minor = kl.minor
+		}
+
+		return kl.looks() && (kl.staticPodRun(id).hash != hash || kl.minor != minor)
+	}
+
+	for {
+		if kl.World.Await(ctx, other) != nil || timing.Pause(ctx, kl.Delays.StaticPod) != nil {
+			return
+		}
+
+		kl.World.Lock()
+		noticed := other()
+		kl.World.Unlock()
+
+		if noticed {
+			return
+		}
 	}
 }
 
@@ -138,7 +176,7 @@ func (kl *Kubelet) runContainer(ctx context.Context, id string, pod *corev1.Pod,
 		kl.World.Logf("%s: %s: %v", kl.Name(), id, err)
 		kl.report(id, podReport{pod: pod, waiting: "CrashLoopBackOff", message: message, event: &podEvent{
 			reason: "BackOff", message: fmt.Sprintf("Back-off restarting failed container %s in pod %s_kube-system(%s)", id,
-				kl.mirrorName(id), podHash(pod)),
+				kl.mirrorName(id), pod.Annotations[configHash]),
 		}})
 
 		_ = timing.Pause(ctx, kube.CrashPause) // ends with ctx, as the loop does
@@ -200,7 +238,10 @@ func (kl *Kubelet) runProcess(ctx context.Context, id, version string, running f
 // runAPIServer notes which version of kube-apiserver runs.
 func (kl *Kubelet) runAPIServer(version string) {
 	kl.World.Update(func() {
-		kl.APIServer = version
+		if kl.APIServer = version; version != "" {
+			kl.APIServerStarts++
+		}
+
 		kl.host.TellVersions()
 	})
 }
