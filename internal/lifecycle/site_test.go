@@ -248,6 +248,7 @@ func talosCredentials(c pki.Credentials) talos.Credentials {
 // generous extends the timeouts of answers for a busy computer.
 func generous(t talos.Timeouts) talos.Timeouts {
 	t.Connect = cmp.Or(t.Connect, 30*time.Second)
+	t.Silence = cmp.Or(t.Silence, 30*time.Second)
 	t.Call = cmp.Or(t.Call, 30*time.Second)
 	t.Observe = cmp.Or(t.Observe, time.Minute)
 	t.Change = cmp.Or(t.Change, time.Minute)

@@ -81,6 +81,8 @@ type Options struct {
 type Timeouts struct {
 	// Connect bounds TCP, TLS and the server's first words; 5 s.
 	Connect time.Duration
+	// Silence is how long a server may be silent on new connections until one more is tried beside them; 1 s.
+	Silence time.Duration
 	// Call bounds one read; 5 s.
 	Call time.Duration
 	// Observe bounds the observation of one machine as a whole; 10 s.
@@ -121,6 +123,7 @@ func (o Options) withDefaults() Options {
 	t := &o.Timeouts
 	for field, fallback := range map[*time.Duration]time.Duration{
 		&t.Connect: 5 * time.Second,
+		&t.Silence: time.Second,
 		&t.Call:    5 * time.Second,
 		&t.Observe: 10 * time.Second,
 		&t.Change:  15 * time.Second,

@@ -245,7 +245,8 @@ func machineOf(t *testing.T, api machineapi.MachineServiceServer) *Machine {
 func testOptions(port int, credentials Credentials) Options {
 	return Options{
 		Credentials: credentials, Port: port,
-		Timeouts: Timeouts{Connect: time.Minute, Call: time.Minute, Observe: 2 * time.Minute, Poll: 10 * time.Millisecond},
+		Timeouts: Timeouts{Connect: time.Minute, Silence: time.Minute, Call: time.Minute, Observe: 2 * time.Minute,
+			Poll: 10 * time.Millisecond},
 	}.withDefaults()
 }
 

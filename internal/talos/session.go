@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
 // session is one connection to one machine, bound to the identity that the
@@ -87,11 +88,54 @@ func (o Options) open(ctx context.Context, address string, id identity, fingerpr
 	return o.connect(ctx, route{address: address}, id, fingerprint)
 }
 
+// connect is open by any route. While the server is silent, it tries one more connection after the other beside the
+// first: a machine that starts its API may take connections before it answers, and never answer these. The first
+// result counts.
 func (o Options) connect(ctx context.Context, w route, id identity, fingerprint string) (*session, peer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeouts.Connect,
 		fmt.Errorf("%w: no response within %s", ErrUnreachable, o.Timeouts.Connect))
 	defer cancel()
 
+	type result struct {
+		s    *session
+		peer peer
+		err  error
+	}
+
+	results, over := make(chan result), make(chan struct{})
+	defer close(over)
+
+	attempt := func() {
+		var r result
+		if err := panics.Call(func() { r.s, r.peer, r.err = o.attempt(ctx, w, id, fingerprint) }); err != nil {
+			r = result{err: err}
+		}
+
+		select {
+		case results <- r:
+		case <-over:
+			if r.s != nil {
+				r.s.close()
+			}
+		}
+	}
+
+	silence := time.NewTicker(o.Timeouts.Silence)
+	defer silence.Stop()
+
+	for {
+		go attempt()
+
+		select {
+		case r := <-results: // every attempt ends with ctx
+			return r.s, r.peer, r.err
+		case <-silence.C:
+		}
+	}
+}
+
+// attempt makes one connection.
+func (o Options) attempt(ctx context.Context, w route, id identity, fingerprint string) (*session, peer, error) {
 	at, name := o.place(w.first())
 
 	raw, err := o.Dial(ctx, "tcp", at)

@@ -154,6 +154,10 @@ func (s *Server) serveConfigured(ctx context.Context) error {
 		return err
 	}
 
+	if err := s.takeOnly(ctx); err != nil {
+		return err
+	}
+
 	return s.serve(ctx, fault.Configured, conf)
 }
 

@@ -16,6 +16,9 @@ type Delays struct {
 	Upgrade time.Duration
 	// Reboot is how long a machine is off the network between two boots.
 	Reboot time.Duration
+	// Mute is how long the configured API takes connections when it starts, before it answers any. It never answers
+	// these.
+	Mute time.Duration
 	// Boot runs from the moment the configured API is served to cri and kubelet running.
 	Boot time.Duration
 	// Boots is where a boot waits before cri and the kubelet start, for as long as a test wants it.
