@@ -43,3 +43,21 @@ func TestNews_areAllThatARunWaitsFor(t *testing.T) {
 		}
 	}
 }
+
+// Control planes are followed through an upgrade of Kubernetes although nothing is polled for minutes: their pods are
+// reported, and the run ends with the last one that is ready.
+func TestNews_ofControlPlanePods(t *testing.T) {
+	t.Parallel()
+
+	s := kubernetesSite(t, 3, 0, "v1.35.4")
+	s.kubernetes("v1.36.3")
+
+	runner := s.runner()
+	runner.Interval = 2 * time.Minute // the run has less time than a few of these
+
+	if _, err := runner.Converge(bounded(t), s.want); err != nil {
+		t.Fatal(err)
+	}
+
+	s.runsKubernetes("v1.36.3")
+}

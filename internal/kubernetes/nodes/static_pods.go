@@ -31,19 +31,13 @@ func (n *Nodes) observeStaticPods(ctx context.Context, nodes []kubestate.Node) e
 	for i := range list.Items {
 		p := &list.Items[i]
 
-		// The kubelet names a mirror pod after the static pod and its node.
-		name, mirror := strings.CutSuffix(p.Name, "-"+p.Spec.NodeName)
-		if !mirror || p.DeletionTimestamp != nil {
+		name, pod, mirror := staticPodOf(p)
+		if !mirror {
 			continue
 		}
 
 		if pods[p.Spec.NodeName] == nil {
 			pods[p.Spec.NodeName] = map[string]kubestate.StaticPod{}
-		}
-
-		pod := kubestate.StaticPod{Stamp: kubenames.StaticPodStamp(p.Annotations), Ready: PodReady(p)}
-		if len(p.Spec.Containers) > 0 {
-			pod.Image = p.Spec.Containers[0].Image
 		}
 
 		pods[p.Spec.NodeName][name] = pod
@@ -54,6 +48,23 @@ func (n *Nodes) observeStaticPods(ctx context.Context, nodes []kubestate.Node) e
 	}
 
 	return nil
+}
+
+// staticPodOf returns what a decision needs of a mirror pod. mirror is false for another pod, and for one that is being
+// deleted.
+func staticPodOf(p *corev1.Pod) (name string, pod kubestate.StaticPod, mirror bool) {
+	// The kubelet names a mirror pod after the static pod and its node.
+	name, mirror = strings.CutSuffix(p.Name, "-"+p.Spec.NodeName)
+	if !mirror || p.DeletionTimestamp != nil {
+		return "", kubestate.StaticPod{}, false
+	}
+
+	pod = kubestate.StaticPod{Stamp: kubenames.StaticPodStamp(p.Annotations), Ready: PodReady(p)}
+	if len(p.Spec.Containers) > 0 {
+		pod.Image = p.Spec.Containers[0].Image
+	}
+
+	return name, pod, true
 }
 
 // kubeProxy is the image of the kube-proxy DaemonSet in Talos's bootstrap manifests (Talos 1.13,
