@@ -1,24 +1,14 @@
 package clusterimport_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/clitest"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterimport"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
-	"github.com/talosop/terraform-provider-talosop/internal/testenv/kubetest"
-	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
 // operatorObjects are the objects of a cluster in metal mode for talos-operator.
@@ -47,7 +37,6 @@ spec:
   mode: metal
   kubeVersion: v1.36.2
   endpoint: %s
-  deletionPolicy: preserve
   metalSpec:
 %s%s---
 apiVersion: talos.alperen.cloud/v1alpha1
@@ -58,99 +47,61 @@ spec:
   mode: metal
   kubeVersion: v1.36.2
   controlPlaneRef: {name: prod}
-  deletionPolicy: preserve
   metalSpec:
 %s%s`, s.URL, machineSpec, list(s.ControlPlane), machineSpec, list(s.Workers))
 }
 
-// kubectlOf is the path of kubectl: the one on the PATH, or that of the testbed.
-func kubectlOf(t *testing.T) string {
-	t.Helper()
-
-	if path, err := exec.LookPath("kubectl"); err == nil {
-		return path
-	}
-
-	return clitest.Asset(t, "kubectl")
-}
-
-// runOperator runs talos-operator against a Kubernetes cluster until the test ends.
-func runOperator(t *testing.T, kube *kubetest.Cluster) {
-	t.Helper()
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, optional(t, "talos-operator"), "--metrics-bind-address=0",
-		"--health-probe-bind-address=0")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kube.Kubeconfig(), "HOME="+t.TempDir())
-
-	var output strings.Builder
-
-	cmd.Stderr, cmd.Stdout = &output, &output
-	tftest.Must(t, cmd.Start())
-
-	t.Cleanup(func() {
-		cancel()
-
-		if err := cmd.Wait(); err != nil && t.Failed() {
-			t.Logf("the operator: %v\n%s", err, output.String())
-		}
-	})
-}
-
-// A cluster of talos-operator is imported with the secrets of its state Secret, while the operator runs.
+// A cluster of talos-operator is imported with the secrets of its state Secret, while the operator runs. The deletion of
+// its objects leaves the machines alone, and the operator takes them back when the objects return.
 func TestAccImport_ofTalosOperator(t *testing.T) {
 	testenv.BeforeRelease(t, "TestAccImport_ofTalosctl", "TestReadBundleFile_ofTalosOperator")
 
 	cli := clitest.Any(t)
 	optional(t, "talos-operator")
 
-	kube := kubetest.NewCluster(t)
 	s := sitetest.New(t, 3, 2)
 	w := clitest.NewWorkspace(t, cli)
-	kubectl := foreignTool{t, kubectlOf(t), w.Dir}
-	run := func(args ...string) string {
-		t.Helper()
+	m := manages(t, w)
 
-		return kubectl.run(append([]string{"--kubeconfig", kube.Kubeconfig()}, args...)...)
-	}
-
-	run("apply", "--server-side", "-f", optional(t, "talos-operator-crds.yaml"))
-	run("wait", "--for=condition=established", "crd", "--all", "--timeout=60s")
-	runOperator(t, kube)
+	m.defines(optional(t, "talos-operator-crds.yaml"))
+	m.runs("talos-operator", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 	w.Write("cluster.yaml", operatorObjects(s))
-	run("apply", "-f", "cluster.yaml")
+	m.run("apply", "-f", "cluster.yaml")
+	m.awaitOperator()
 
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	m.run("annotate", operatorKinds, "--all", "talos.alperen.cloud/reconcile-mode=disable")
+	w.Write("secrets.yaml", m.run("get", "secret", "prod-state", "-o", "yaml"))
+	importsSecret(t, s, w, "secretBundle")
 
-	tftest.Must(t, wait.Until(ctx, time.Second, func(ctx context.Context) error {
-		states, err := kubectl.try(ctx, "--kubeconfig", kube.Kubeconfig(), "get", "taloscontrolplane,talosmachine", "-o",
-			"jsonpath={range .items[*]}{.kind}/{.metadata.name}={.status.state} {end}")
-		if err == nil && strings.Count(states, "=Available") < 5 {
-			err = errors.New(states)
-		}
+	for _, machine := range strings.Fields(m.run("get", "talosmachine", "-o", "name")) {
+		m.run("patch", machine, "--type=merge", "-p", `{"spec": {"deletionPolicy": "preserve"}}`)
+	}
 
-		return err
-	}))
+	m.run("delete", "talosworker,taloscontrolplane", "--all")
 
-	w.Write("secrets.yaml", run("get", "secret", "prod-state", "-o", "yaml"))
-
-	bundle, err := clusterimport.ReadBundleFile(filepath.Join(w.Dir, "secrets.yaml"))
-	tftest.Must(t, err)
-
-	text, err := bundle.YAML()
-	tftest.Must(t, err)
-	joined(t, s, string(text))
-	s.ForgetCalls()
-
-	w.Write("main.tf", strings.Replace(fromProvider, `secrets = file("${path.module}/secrets.yaml")`,
-		`secrets = base64decode(yamldecode(file("${path.module}/secrets.yaml")).data.secretBundle)`, 1)+importsCluster(t, s))
-	w.Init()
-
-	if made := generated(t, w, 1); strings.Count(made, "net.core.somaxconn") != 1 {
-		t.Errorf("the generated configuration is:\n%s", made)
+	if left := m.run("get", operatorKinds, "-o", "name"); left != "" {
+		t.Errorf("objects are left:\n%s", left)
 	}
 
 	untouched(t, s)
+
+	m.run("apply", "-f", "cluster.yaml")
+	m.awaitOperator()
+
+	if empty, output := w.PlanIsEmpty(); !empty {
+		t.Errorf("the operator changed machines that it took back:\n%s", output)
+	}
+
+	s.ExpectUntouched(t)
+}
+
+const operatorKinds = "taloscontrolplane,talosworker,talosmachine"
+
+// awaitOperator waits until the operator has made its cluster.
+func (m management) awaitOperator() {
+	m.t.Helper()
+
+	m.await(5, "Available", "talosmachine", ".status.state")
+	m.await(2, "Ready", "taloscontrolplane,talosworker", ".status.state")
 }
