@@ -22,7 +22,6 @@ import (
 type management struct {
 	foreignTool
 
-	cluster    *kubetest.Cluster
 	kubeconfig string
 }
 
@@ -35,14 +34,7 @@ func manages(t *testing.T, w *clitest.Workspace) management {
 		kubectl = clitest.Asset(t, "kubectl")
 	}
 
-	cluster := kubetest.NewCluster(t)
-
-	return management{foreignTool{t, kubectl, w.Dir}, cluster, cluster.Kubeconfig()}
-}
-
-// at is the same kubectl for another cluster.
-func (m management) at(kubeconfig string) management {
-	return management{foreignTool: m.foreignTool, kubeconfig: kubeconfig}
+	return management{foreignTool{t, kubectl, w.Dir}, kubetest.NewCluster(t).Kubeconfig()}
 }
 
 func (m management) try(ctx context.Context, args ...string) (string, error) {
