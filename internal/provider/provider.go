@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/backupschedule"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/credentials"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/direct"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/etcdbackup"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/functions"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/health"
@@ -35,14 +36,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var (
-	_ provider.Provider                       = (*talosopProvider)(nil)
-	_ provider.ProviderWithEphemeralResources = (*talosopProvider)(nil)
-	_ provider.ProviderWithFunctions          = (*talosopProvider)(nil)
-	_ provider.ProviderWithActions            = (*talosopProvider)(nil)
-	_ provider.ProviderWithListResources      = (*talosopProvider)(nil)
-	_ provider.ProviderWithConfigValidators   = (*talosopProvider)(nil)
-)
+var _ direct.Provider = (*talosopProvider)(nil)
 
 // New returns a constructor of the provider, as providerserver.Serve takes it.
 // version is that of the release, "dev" for any other build.
@@ -51,7 +45,7 @@ func New(version string) func() provider.Provider {
 }
 
 // NewOf is New for a provider that reaches machines, clusters and hosts through the given data.
-func NewOf(version string, data *providerdata.ProviderData) provider.Provider {
+func NewOf(version string, data *providerdata.ProviderData) direct.Provider {
 	return &talosopProvider{version: version, ProviderData: data}
 }
 

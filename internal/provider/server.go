@@ -7,22 +7,23 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/direct"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // NewServer returns a constructor of the server for main. It counts its work in requests.
 func NewServer(version string, requests *Requests) func() tfprotov6.ProviderServer {
 	return func() tfprotov6.ProviderServer {
-		server, ok := providerserver.NewProtocol6(New(version)())().(served)
-		if !ok {
-			panic("provider: the framework serves no actions, or no lists")
-		}
-
-		return guarded{server, requests}
+		return guarded{Serve(NewOf(version, providerdata.NewProviderData())), requests}
 	}
+}
+
+// Serve is the server of a provider. It serves the resources with many values directly.
+func Serve(p direct.Provider) direct.Server {
+	return direct.NewServer(p, "talosop_cluster", "talosop_control_plane", "talosop_worker", "talosop_machine")
 }
 
 // guarded is a server that turns panics into errors. A process that ends loses the state of all its other
@@ -40,11 +41,7 @@ type guarded struct {
 }
 
 // served is what the framework serves and [tf6server] needs.
-type served interface {
-	tfprotov6.ProviderServer
-	tfprotov6.ActionServer
-	tfprotov6.ListResourceServer
-}
+type served = direct.Server
 
 // keeping answers a request with the response of the server or, after a panic, with a response made from the
 // diagnostic. All requests pass here, so it also removes unused loggers.

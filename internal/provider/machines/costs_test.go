@@ -117,7 +117,7 @@ func TestCosts_ofAPlan(t *testing.T) {
 	const (
 		machines = 100
 		// The maximum of allocations and bytes of state for each machine of a plan.
-		mostAllocations, mostBytes = 38_000, 850
+		mostAllocations, mostBytes = 10_000, 850
 	)
 
 	workers := tftest.Config{}

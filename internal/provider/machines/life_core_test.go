@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 )
 
@@ -89,8 +89,7 @@ func newLifeWalk(t *testing.T, state lifeState) *lifeWalk {
 	m.Interval = 30 * time.Millisecond
 	m.Policy.RegisterTimeout, m.Policy.ResetTimeout, m.Policy.RejoinTimeout = 2*time.Second, 10*time.Second, 5*time.Second
 
-	server, err := providerserver.NewProtocol6WithError(tftest.NewQuickProvider(m))()
-	tftest.Must(t, err)
+	server := provider.Serve(tftest.NewQuickProvider(m))
 	tftest.Must(t, tftest.Configure(server))
 
 	w := &lifeWalk{t: t, server: server, state: lifeState{}, planned: map[string]tftypes.Value{}}
@@ -202,7 +201,7 @@ func (w *lifeWalk) planCall(
 ) (*tfprotov6.PlanResourceChangeResponse, bool) {
 	proposed := tftypes.NewValue(config.Type(), nil)
 	if !config.IsNull() {
-		proposed = w.proposed(kind, prior, config)
+		proposed = tftest.Proposed(w.t, kind, &prior, config)
 	}
 
 	resp, err := w.server.PlanResourceChange(ctx, &tfprotov6.PlanResourceChangeRequest{
@@ -214,23 +213,6 @@ func (w *lifeWalk) planCall(
 	}
 
 	return resp, w.note(address, resp.Diagnostics, nil)
-}
-
-// proposed is what a CLI proposes for a configuration without write-only values.
-func (w *lifeWalk) proposed(kind string, prior, config tftypes.Value) tftypes.Value {
-	if prior.IsNull() {
-		return config
-	}
-
-	out, was := tftest.FieldsOf(w.t, config), tftest.FieldsOf(w.t, prior)
-
-	for _, a := range tftest.Schemas(w.t).ResourceSchemas[kind].Block.Attributes {
-		if a.Computed && out[a.Name].IsNull() {
-			out[a.Name] = was[a.Name]
-		}
-	}
-
-	return tftypes.NewValue(config.Type(), out)
 }
 
 // lifeAction is what a change does to an object.

@@ -64,7 +64,7 @@ func TestPlan_newSecretsOfALivingCluster(t *testing.T) {
 			plan := func() []*tfprotov6.Diagnostic {
 				resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
 					TypeName: kind, PriorState: tftest.Dynamic(t, prior), ProposedNewState: tftest.Dynamic(t,
-						tftest.Proposed(t, &prior, config)),
+						tftest.Proposed(t, kind, &prior, config)),
 					Config: tftest.Dynamic(t, config),
 				})
 				if err != nil {

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	tfjson "github.com/hashicorp/terraform-json"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/echoprovider"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -22,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding/expand"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/provider"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/testenv"
@@ -86,7 +86,7 @@ func QuickProviders() map[string]func() (tfprotov6.ProviderServer, error) {
 // ProvidersWith are the providers of a test case on given data: talosop, and echo for ephemeral values.
 func ProvidersWith(m *providerdata.ProviderData) map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"talosop": providerserver.NewProtocol6WithError(tftest.NewQuickProvider(m)),
+		"talosop": func() (tfprotov6.ProviderServer, error) { return provider.Serve(tftest.NewQuickProvider(m)), nil },
 		"echo":    echoprovider.NewProviderServer(),
 	}
 }

@@ -40,30 +40,7 @@ func (d *Driven) Elsewhere(t *testing.T, provider Config) *Driven {
 func (d *Driven) Proposed(t *testing.T, config tftypes.Value) tftypes.Value {
 	t.Helper()
 
-	out := FieldsOf(t, config)
-
-	for _, a := range Schemas(t).ResourceSchemas[d.Name].Block.Attributes {
-		switch {
-		case a.WriteOnly:
-			out[a.Name] = tftypes.NewValue(out[a.Name].Type(), nil)
-		case !d.State.IsNull() && a.Computed && out[a.Name].IsNull():
-			out[a.Name] = FieldsOf(t, d.State)[a.Name]
-		}
-	}
-
-	forgotten, err := tftypes.Transform(tftypes.NewValue(config.Type(), out),
-		func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
-			if IsWriteOnly(at) {
-				return tftypes.NewValue(v.Type(), nil), nil
-			}
-
-			return v, nil
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return forgotten
+	return Proposed(t, d.Name, &d.State, config)
 }
 
 // Plan asks for a plan; a nil configuration destroys.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +128,7 @@ func PlanBy(
 	}
 
 	resp, err := server.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: resource, PriorState: Dynamic(t, state), ProposedNewState: Dynamic(t, Proposed(t, prior, config)),
+		TypeName: resource, PriorState: Dynamic(t, state), ProposedNewState: Dynamic(t, Proposed(t, resource, prior, config)),
 		Config: Dynamic(t, config),
 	})
 	if err != nil {
@@ -138,38 +138,79 @@ func PlanBy(
 	return resp
 }
 
-// Proposed is what a CLI proposes: the configuration, and the former computed values.
-func Proposed(t *testing.T, prior *tftypes.Value, config tftypes.Value) tftypes.Value {
+// Proposed is what a CLI proposes for a resource: the configuration without write-only values, and the former computed
+// values. prior is nil for a create.
+func Proposed(t *testing.T, resource string, prior *tftypes.Value, config tftypes.Value) tftypes.Value {
 	t.Helper()
 
 	if prior == nil {
+		none := tftypes.NewValue(config.Type(), nil)
+		prior = &none
+	}
+
+	return proposedObject(t, Schemas(t).ResourceSchemas[resource].Block.Attributes, *prior, config)
+}
+
+// proposedObject is the proposal for an object (OpenTofu 1.12, internal/plans/objchange, ProposedNew).
+func proposedObject(t *testing.T, attributes []*tfprotov6.SchemaAttribute, prior, config tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	if config.IsNull() || !config.IsKnown() {
 		return config
 	}
 
-	var was, wanted map[string]tftypes.Value
-	if err := prior.As(&was); err != nil {
-		t.Fatal(err)
-	}
+	was, out := FieldsOf(t, prior), FieldsOf(t, config)
 
-	if err := config.As(&wanted); err != nil {
-		t.Fatal(err)
-	}
-
-	wanted = maps.Clone(wanted) // As returns the map of the value itself
-
-	computed := map[string]bool{
-		"id": true, "phase": true, "operations": true, "observed": true, "version_contract": true, "platform": true,
-		"on_destroy": true, "on_incomplete": true, "deletion_protection": true, "bootstrap_manifests_version": true,
-		"restored_from": true, "restored_at": true,
-	}
-
-	for name, v := range wanted {
-		if v.IsNull() && (computed[name] || name == "cluster" && len(was) > 20) {
-			wanted[name] = was[name]
+	for _, a := range attributes {
+		switch given := out[a.Name]; {
+		case a.WriteOnly:
+			out[a.Name] = tftypes.NewValue(given.Type(), nil)
+		case given.IsNull() && a.Computed && !prior.IsNull():
+			out[a.Name] = was[a.Name]
+		case a.NestedType != nil:
+			out[a.Name] = proposedNested(t, a.NestedType, was[a.Name], given)
 		}
 	}
 
-	return tftypes.NewValue(config.Type(), wanted)
+	return tftypes.NewValue(config.Type(), out)
+}
+
+// proposedNested is the proposal for an attribute with objects. Each takes its former values from the object with the
+// same key or index.
+func proposedNested(t *testing.T, of *tfprotov6.SchemaObject, prior, config tftypes.Value) tftypes.Value {
+	t.Helper()
+
+	switch {
+	case config.IsNull() || !config.IsKnown():
+		return config
+	case of.Nesting == tfprotov6.SchemaObjectNestingModeSingle:
+		return proposedObject(t, of.Attributes, prior, config)
+	case of.Nesting == tfprotov6.SchemaObjectNestingModeMap:
+		was, out := FieldsOf(t, prior), FieldsOf(t, config)
+		for key, element := range out {
+			out[key] = proposedObject(t, of.Attributes, was[key], element)
+		}
+
+		return tftypes.NewValue(config.Type(), out)
+	}
+
+	var was, out []tftypes.Value
+	if prior.As(&was) != nil || config.As(&out) != nil {
+		t.Fatalf("%s is no list", config.Type())
+	}
+
+	out = slices.Clone(out) // As returns the list of the value itself
+
+	for i, element := range out {
+		var former tftypes.Value
+		if i < len(was) {
+			former = was[i]
+		}
+
+		out[i] = proposedObject(t, of.Attributes, former, element)
+	}
+
+	return tftypes.NewValue(config.Type(), out)
 }
 
 // Found is a result of a list resource.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	providerpkg "github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	resourcepkg "github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -22,6 +21,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 	"github.com/talosop/terraform-provider-talosop/internal/provider"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/direct"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/secrets"
 	"github.com/talosop/terraform-provider-talosop/internal/talos"
@@ -65,30 +65,16 @@ func NewProviderData() *providerdata.ProviderData {
 	return m
 }
 
-// complete is all that the provider offers.
-type complete interface {
-	providerpkg.ProviderWithActions
-	providerpkg.ProviderWithConfigValidators
-	providerpkg.ProviderWithEphemeralResources
-	providerpkg.ProviderWithFunctions
-	providerpkg.ProviderWithListResources
-}
-
 // quickProvider is what NewQuickProvider returns.
-type quickProvider struct{ complete }
+type quickProvider struct{ direct.Provider }
 
 // NewQuickProvider is a provider with given data that generates secrets without a slow key.
-func NewQuickProvider(m *providerdata.ProviderData) providerpkg.Provider {
-	offers, ok := provider.NewOf("test", m).(complete)
-	if !ok {
-		panic("the provider offers less than tests take for all of it")
-	}
-
-	return quickProvider{offers}
+func NewQuickProvider(m *providerdata.ProviderData) direct.Provider {
+	return quickProvider{provider.NewOf("test", m)}
 }
 
 func (p quickProvider) Resources(ctx context.Context) []func() resourcepkg.Resource {
-	all := p.complete.Resources(ctx)
+	all := p.Provider.Resources(ctx)
 
 	for i, newResource := range all {
 		var named resourcepkg.MetadataResponse
@@ -120,11 +106,7 @@ type Walk struct {
 func ServeWith(t *testing.T, m *providerdata.ProviderData, config Config) tfprotov6.ProviderServer {
 	t.Helper()
 
-	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", m))()
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	server := provider.Serve(provider.NewOf("test", m))
 	given := Dynamic(t, ValueOf(t, Schemas(t).Provider.ValueType(), config))
 
 	resp, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: given})
@@ -159,10 +141,7 @@ func configured() (tfprotov6.ProviderServer, error) {
 
 	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return roomyHost{}, nil }
 
-	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", m))()
-	if err != nil {
-		return nil, err
-	}
+	server := provider.Serve(provider.NewOf("test", m))
 
 	return server, Configure(server)
 }
@@ -234,12 +213,8 @@ func Server(t *testing.T) tfprotov6.ProviderServer {
 func NewServer(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	server, err := providerserver.NewProtocol6WithError(provider.NewOf("test", providerdata.NewProviderData()))()
-	if err == nil {
-		err = Configure(server)
-	}
-
-	if err != nil {
+	server := provider.Serve(provider.NewOf("test", providerdata.NewProviderData()))
+	if err := Configure(server); err != nil {
 		t.Fatal(err)
 	}
 
