@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -28,11 +29,11 @@ type kind struct {
 	values func() values
 }
 
-// values is the schema of a resource, its type in the protocol, and its defaults.
+// values is the schema of a resource, its type in the protocol, and the attributes that each pass may change.
 type values struct {
-	schema    schema.Schema
-	typ       tftypes.Type
-	fallbacks fallbacks
+	schema                         schema.Schema
+	typ                            tftypes.Type
+	completed, computed, modifiers attributes
 }
 
 // kindsOf are the kinds of a provider with these names.
@@ -64,7 +65,7 @@ func kindsOf(p Provider, names []string) map[string]*kind {
 
 				create().Schema(ctx, resource.SchemaRequest{}, &resp)
 
-				return values{resp.Schema, resp.Schema.Type().TerraformType(ctx), fallbacksOf(ctx, resp.Schema.Attributes)}
+				return valuesOf(ctx, resp.Schema)
 			}),
 		}
 	}
@@ -88,31 +89,46 @@ func (k *kind) read(req *tfprotov6.ReadResourceRequest) (x *exchange, ok bool) {
 	return &exchange{values: known, state: state, result: state}, true
 }
 
-// unchanged is the exchange of a plan that proposes the prior state; ok is false for any other plan.
-func (k *kind) unchanged(req *tfprotov6.PlanResourceChangeRequest) (x *exchange, ok bool) {
-	if k == nil || req.Config == nil {
+func valuesOf(ctx context.Context, s schema.Schema) values {
+	of := func(affects func(*attribute) bool) attributes { return attributesOf(ctx, s.Attributes, affects) }
+
+	return values{
+		schema: s, typ: s.Type().TerraformType(ctx),
+		completed: of(func(a *attribute) bool { return a.writeOnly || a.fallback != nil }),
+		computed:  of(func(a *attribute) bool { return a.computed && a.fallback == nil }),
+		modifiers: of(func(a *attribute) bool { return len(a.strings) > 0 || len(a.objects) > 0 }),
+	}
+}
+
+// plan is the exchange of a plan of a create or an update; ok is false for any other plan.
+func (k *kind) plan(req *tfprotov6.PlanResourceChangeRequest) (x *exchange, ok bool) {
+	if k == nil || req.Config == nil || req.PriorState == nil || req.ProposedNewState == nil {
 		return nil, false
 	}
 
-	decode := func(v *tfprotov6.DynamicValue) (tftypes.Value, error) { return v.Unmarshal(k.values().typ) }
-	if !same(req.PriorState, req.ProposedNewState, decode) {
+	known := k.values()
+
+	config, err := req.Config.Unmarshal(known.typ)
+	state, first := req.PriorState.Unmarshal(known.typ)
+	proposal, second := state, error(nil)
+
+	if !bytes.Equal(req.PriorState.MsgPack, req.ProposedNewState.MsgPack) {
+		proposal, second = req.ProposedNewState.Unmarshal(known.typ)
+	}
+
+	if err != nil || first != nil || second != nil || proposal.IsNull() {
 		return nil, false
 	}
 
-	state, err := decode(req.PriorState)
-	config, wrong := decode(req.Config)
+	plan := known.proposed(config, state, proposal)
 
-	if err != nil || wrong != nil || state.IsNull() || !k.values().fallbacks.reached(config, state) {
-		return nil, false
-	}
-
-	return &exchange{values: k.values(), config: config, state: state, result: state}, true
+	return &exchange{values: known, config: config, state: state, plan: plan, result: plan}, true
 }
 
 // exchange is the values of a request and its response.
 type exchange struct {
 	values
-	config, state, result tftypes.Value
+	config, state, plan, result tftypes.Value
 }
 
 // encoded is the result in the protocol.
@@ -162,7 +178,13 @@ func (e envelope) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest
 	x, outer := exchanged(ctx), resp.Plan
 	req.Config = tfsdk.Config{Raw: x.config, Schema: x.schema}
 	req.State = tfsdk.State{Raw: x.state, Schema: x.schema}
-	req.Plan = tfsdk.Plan{Raw: x.state, Schema: x.schema}
+	req.Plan = tfsdk.Plan{Raw: x.plan, Schema: x.schema}
+	req.Plan.Raw = x.modified(ctx, req, resp)
+
+	if x.result = req.Plan.Raw; resp.Diagnostics.HasError() {
+		return
+	}
+
 	resp.Plan = req.Plan
 
 	e.whole.ModifyPlan(ctx, req, resp)

@@ -1,7 +1,8 @@
-// Package direct serves reads of resources, and plans that propose the prior state, without the passes of the plugin
-// framework over all values. The framework (1.19) walks, copies and looks up each value about forty times for a plan,
-// and once more for each attribute of the resource (fwserver.SchemaModifyPlan calls SetAttribute, which transforms the
-// whole plan). None of these passes changes a plan that equals the state, unless an attribute has a new default.
+// Package direct serves reads and plans of resources without the passes of the plugin framework over all values. For a
+// plan, the framework (1.19) walks, copies and looks up each value several times, and copies all of them once more for
+// each attribute of the resource (fwserver.SchemaModifyPlan calls SetAttribute, which transforms the whole plan). This
+// package does the same in three walks that visit only the attributes that they may change: defaults and write-only
+// values, unknown values of computed attributes, and plan modifiers.
 //
 // The resource itself runs as in the framework, with the same request. A second server of the framework passes on
 // private state, identity and diagnostics. It gets the values of the resource as an empty object, and the resource
@@ -9,7 +10,6 @@
 package direct
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -17,7 +17,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 // Provider is all that the provider offers.
@@ -59,8 +58,13 @@ type server struct {
 	kinds  map[string]*kind
 }
 
-// empty is an object without attributes in the protocol.
-var empty = &tfprotov6.DynamicValue{MsgPack: []byte{0x80}} //nolint:gochecknoglobals // a constant
+// empty and null are an object without attributes, and none, in the protocol.
+//
+//nolint:gochecknoglobals // constants
+var (
+	empty = &tfprotov6.DynamicValue{MsgPack: []byte{0x80}}
+	null  = &tfprotov6.DynamicValue{MsgPack: []byte{0xc0}}
+)
 
 // ConfigureProvider implements tfprotov6.ProviderServer, like all methods below.
 func (s server) ConfigureProvider(
@@ -112,13 +116,15 @@ func (s server) ReadResource(
 func (s server) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
-	x, ok := s.kinds[req.TypeName].unchanged(req)
+	x, ok := s.kinds[req.TypeName].plan(req)
 	if !ok {
 		return s.Server.PlanResourceChange(ctx, req)
 	}
 
 	own := *req
-	own.Config, own.PriorState, own.ProposedNewState = empty, empty, empty
+	if own.Config, own.PriorState, own.ProposedNewState = empty, empty, empty; x.state.IsNull() {
+		own.PriorState = null
+	}
 
 	resp, err := s.direct.PlanResourceChange(within(ctx, x), &own)
 	if err != nil {
@@ -128,23 +134,6 @@ func (s server) PlanResourceChange(
 	resp.PlannedState, err = x.encoded()
 
 	return resp, err
-}
-
-// same reports whether two values in the protocol are equal, when decode compares those of equal length. CLIs encode
-// equal values equally.
-func same(a, b *tfprotov6.DynamicValue, decode func(*tfprotov6.DynamicValue) (tftypes.Value, error)) bool {
-	if a == nil || b == nil || len(a.MsgPack) == 0 || len(a.MsgPack) != len(b.MsgPack) {
-		return false
-	}
-
-	if bytes.Equal(a.MsgPack, b.MsgPack) {
-		return true
-	}
-
-	first, err := decode(a)
-	second, other := decode(b)
-
-	return err == nil && other == nil && first.Equal(second)
 }
 
 // configured keeps what the provider passes to its resources.

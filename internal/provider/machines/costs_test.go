@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
 	"github.com/talosop/terraform-provider-talosop/internal/provider/sitetest"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tftest"
 	"github.com/talosop/terraform-provider-talosop/internal/sim"
@@ -112,12 +114,12 @@ func expectNoGoroutines(t *testing.T, s *sitetest.Site) {
 	}
 }
 
-// An empty plan of a hundred machines, and their state.
+// Plans of a hundred machines, and their state.
 func TestCosts_ofAPlan(t *testing.T) {
 	const (
 		machines = 100
-		// The maximum of allocations and bytes of state for each machine of a plan.
-		mostAllocations, mostBytes = 10_000, 850
+		// The maximum of bytes of state for each machine.
+		mostBytes = 850
 	)
 
 	workers := tftest.Config{}
@@ -131,13 +133,28 @@ func TestCosts_ofAPlan(t *testing.T) {
 	}}
 
 	prior := settledState(t, "talosop_cluster", config)
+	if size := len(tftest.Dynamic(t, prior).MsgPack) / machines; size > mostBytes {
+		t.Errorf("a state takes %d bytes a machine, allowed are %d", size, mostBytes)
+	}
 
-	allocations := testing.AllocsPerRun(1, func() { planOf(t, "talosop_cluster", &prior, config) }) / machines
-	size := len(tftest.Dynamic(t, prior).MsgPack) / machines
-	t.Logf("%.0f allocations and %d bytes of state a machine", allocations, size)
+	other := tftest.With(tftest.BaseCluster(), config["workers"], "workers")
+	other = tftest.With(other, []any{`machine: {sysctls: {net.core.somaxconn: "2"}}`}, "cluster_config_patches")
 
-	if allocations > mostAllocations || size > mostBytes {
-		t.Errorf("a plan takes %.0f allocations and a state %d bytes a machine, allowed are %d and %d",
-			allocations, size, mostAllocations, mostBytes)
+	// The maximum of allocations for each machine. A plan through the framework takes more than 30,000.
+	for _, plan := range []struct {
+		name   string
+		prior  *tftypes.Value
+		config tftest.Config
+		most   float64
+	}{
+		{"empty plan", &prior, config, 9_000}, {"plan of another sysctl", &prior, other, 9_000},
+		{"plan of a create", nil, config, 5_500},
+	} {
+		got := testing.AllocsPerRun(1, func() { planOf(t, "talosop_cluster", plan.prior, plan.config) }) / machines
+		t.Logf("%s: %.0f allocations a machine", plan.name, got)
+
+		if got > plan.most {
+			t.Errorf("%s takes %.0f allocations a machine, allowed are %.0f", plan.name, got, plan.most)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package machines_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -77,16 +78,23 @@ type planScenario struct {
 	since         func(t *testing.T, state tftypes.Value) tftypes.Value
 }
 
-// The text of plans for changes to clusters: the operations, the warnings, the errors.
-func TestPlan_asRecorded(t *testing.T) {
-	t.Parallel()
-
+// recordedScenarios are all scenarios with a golden file.
+func recordedScenarios() map[string]planScenario {
 	scenarios := planScenarios()
 	maps.Copy(scenarios, kubernetesScenarios())
 	maps.Copy(scenarios, restoreScenarios())
 	maps.Copy(scenarios, containerScenarios())
 	maps.Copy(scenarios, heldScenarios())
 	maps.Copy(scenarios, checkedScenarios())
+
+	return scenarios
+}
+
+// The text of plans for changes to clusters: the operations, the warnings, the errors.
+func TestPlan_asRecorded(t *testing.T) {
+	t.Parallel()
+
+	scenarios := recordedScenarios()
 
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +116,7 @@ func TestPlan_asRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if diff := cmp.Diff(string(want), got); diff != "" {
+			if diff := gocmp.Diff(string(want), got); diff != "" {
 				t.Errorf("-recorded +planned:\n%s", diff)
 			}
 		})
@@ -126,39 +134,44 @@ func TestPlan_asRecorded(t *testing.T) {
 	}
 }
 
+// prior is the state before the plan; nil for a create.
+func (s planScenario) prior(t *testing.T) *tftypes.Value {
+	t.Helper()
+
+	if s.before == nil {
+		return nil
+	}
+
+	kind := cmp.Or(s.kind, "talosop_cluster")
+	state := settledState(t, kind, s.before)
+
+	switch kind {
+	case "talosop_cluster":
+		state = digested[machinespkg.ClusterModel](t, machinespkg.NewClusterResource(), state)
+	case "talosop_worker":
+		state = digested[machinespkg.WorkerModel](t, machinespkg.NewWorkerResource(), state)
+	case "talosop_machine":
+		state = digested[machinespkg.OneMachineModel](t, machinespkg.NewMachineResource(), state)
+	}
+
+	state = s.inPods(t, kind, state)
+
+	if s.since != nil {
+		state = s.since(t, state)
+	}
+
+	return &state
+}
+
 // plan plans the scenario; prior is nil for a create.
 func (s planScenario) plan(
 	t *testing.T,
 ) (typ tftypes.Object, prior *tftypes.Value, resp *tfprotov6.PlanResourceChangeResponse) {
 	t.Helper()
 
-	kind := "talosop_cluster"
-	if s.kind != "" {
-		kind = s.kind
-	}
-
+	kind := cmp.Or(s.kind, "talosop_cluster")
 	typ = tftest.TypeOf(t, kind)
-
-	if s.before != nil {
-		state := settledState(t, kind, s.before)
-
-		switch kind {
-		case "talosop_cluster":
-			state = digested[machinespkg.ClusterModel](t, machinespkg.NewClusterResource(), state)
-		case "talosop_worker":
-			state = digested[machinespkg.WorkerModel](t, machinespkg.NewWorkerResource(), state)
-		case "talosop_machine":
-			state = digested[machinespkg.OneMachineModel](t, machinespkg.NewMachineResource(), state)
-		}
-
-		state = s.inPods(t, kind, state)
-
-		if s.since != nil {
-			state = s.since(t, state)
-		}
-
-		prior = &state
-	}
+	prior = s.prior(t)
 
 	if s.after == nil {
 		null := tftypes.NewValue(typ, nil)

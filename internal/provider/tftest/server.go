@@ -121,8 +121,9 @@ func ServeWith(t *testing.T, m *providerdata.ProviderData, config Config) tfprot
 	}}
 }
 
-// configured is a provider for the plans of one run of a CLI.
-func configured() (tfprotov6.ProviderServer, error) {
+// PlanData is the data of a process whose plans ask neither machines nor hosts. A plan with an upgrade to Removing finds
+// what blocks it; a host cluster has room for everything.
+func PlanData() *providerdata.ProviderData {
 	m := NewProviderData()
 
 	m.Removals = func(_ context.Context, _ *providerdata.ProviderData, _ machineset.Set,
@@ -141,9 +142,7 @@ func configured() (tfprotov6.ProviderServer, error) {
 
 	m.Hosts.Open = func(hostcluster.Options) (containers.Host, error) { return roomyHost{}, nil }
 
-	server := provider.Serve(provider.NewOf("test", m))
-
-	return server, Configure(server)
+	return m
 }
 
 // roomyHost is a host cluster with room for everything. Plans need no more of it.
@@ -196,15 +195,12 @@ var nothingConfigured = sync.OnceValues(func() (*tfprotov6.DynamicValue, error) 
 // Removing is a Kubernetes version that removes a flag in use, for Server.
 const Removing = "v1.36.2"
 
-// Server is a provider for plans of one run. A plan with an upgrade to Removing finds what blocks it; a host cluster
-// has room for everything.
+// Server is a provider for the plans of one run of a CLI, on PlanData.
 func Server(t *testing.T) tfprotov6.ProviderServer {
 	t.Helper()
 
-	server, err := configured()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := provider.Serve(provider.NewOf("test", PlanData()))
+	Must(t, Configure(server))
 
 	return server
 }
