@@ -1,19 +1,13 @@
 package cluster_test
 
 import (
-	"encoding/binary"
-	"fmt"
-	"hash/maphash"
 	"maps"
-	"math/rand/v2"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
-	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 )
 
 // world is one state of an exploration: a cluster of the model, what the run that works on it remembers, and the steps
@@ -30,6 +24,12 @@ type world struct {
 	last     cluster.Decision
 	etcdSeen etcdstate.State // on which it was decided
 	end      string
+	// story records what the planner saw and decided; nil where nothing is printed.
+	story *story
+	// planted is a fault of the planner or of the run, to prove that it is found.
+	planted planted
+	// had and wanted are the keys of machines.
+	had, wantedKeys string
 }
 
 // runningStep is a step that began, and how many of its phases are over.
@@ -54,8 +54,8 @@ func (w *world) clone() *world {
 	s.boxes, s.members, s.nodes = slices.Clone(s.boxes), slices.Clone(s.members), slices.Clone(s.nodes)
 
 	for i, b := range s.boxes {
-		b2 := *b
-		b2.kube = b.kube.clone()
+		b2, kube := *b, *b.kube
+		b2.kube = &kube
 
 		if b.pod != nil {
 			pod := *b.pod
@@ -94,18 +94,6 @@ func (w *world) clone() *world {
 	return &c
 }
 
-func (k *kubeBox) clone() *kubeBox {
-	c := &kubeBox{images: k.images, runs: make(map[kubenames.Component]*process, len(k.runs)),
-		shown: maps.Clone(k.shown), faulty: maps.Clone(k.faulty)}
-
-	for component, p := range k.runs {
-		p2 := *p
-		c.runs[component] = &p2
-	}
-
-	return c
-}
-
 // decide observes, asks the planner and begins its steps, as a run does after each event.
 func (w *world) decide() {
 	for w.announce() || w.tickEtcd() || w.showAll() {
@@ -117,10 +105,15 @@ func (w *world) decide() {
 	})
 	w.oneAtATime()
 
+	if w.want.Rotates {
+		w.trusted()
+	}
+
 	have := w.watch.observe()
 	have.Elsewhere = w.elsewhere()
 	w.etcdSeen = have.Etcd
-	w.last = cluster.Plan(w.want, have, w.policy)
+	w.last = w.plan(have)
+	w.story.decided(w, have)
 
 	w.keeps(w.last)
 	w.leavesBehind(w.last)
@@ -134,12 +127,7 @@ func (w *world) decide() {
 		return
 	case w.last.Done() && len(w.running) == 0:
 		w.end = "done"
-
-		for _, missing := range w.unreached() {
-			w.fail("done, but %s", missing)
-		}
-
-		w.nothingLeft(w.watch.manifests)
+		w.done(have)
 
 		return
 	case w.stuck():
@@ -168,6 +156,36 @@ func (w *world) decide() {
 	}
 }
 
+// plan is the decision of the planner.
+func (w *world) plan(have cluster.Snapshot) cluster.Decision {
+	decide := cluster.Plan
+	if w.destroys {
+		decide = cluster.PlanTeardown
+	}
+
+	if w.planted.plan != nil {
+		return w.planted.plan(decide, w.want, have, w.policy)
+	}
+
+	return decide(w.want, have, w.policy)
+}
+
+// done checks the end of a run that reports that it is done.
+func (w *world) done(have cluster.Snapshot) {
+	missing := w.unreached
+	if w.destroys {
+		missing = func() []string { return w.notDestroyed(have, w.policy) }
+	}
+
+	for _, text := range missing() {
+		w.fail("done, but %s", text)
+	}
+
+	if !w.destroys {
+		w.nothingLeft(w.watch.manifests)
+	}
+}
+
 // begins records the beginning of a step. That etcd was asked to begin is recorded when that is confirmed.
 func (w *world) begins(next step.Step) {
 	before := w.watch.states[next.On()]
@@ -183,7 +201,7 @@ func (w *world) begins(next step.Step) {
 // confirms is the last check before the effect of a step, as in lifecycle: all machines are observed again, busy ones
 // too. What the planner still permits then keeps the invariants.
 func (w *world) confirms(op step.Step) bool {
-	if !op.Disrupts() && !confirmed(op) {
+	if !op.Disrupts() && !confirmed(op) || w.planted.unconfirmed {
 		return true
 	}
 
@@ -207,7 +225,10 @@ func (w *world) confirms(op step.Step) bool {
 		have.Etcd = w.etcdSeen
 	}
 
-	if reason := cluster.Preflight(w.want, have, w.policy, op); reason != "" {
+	reason := cluster.Preflight(w.want, have, w.policy, op)
+	w.story.confirmed(have, op, reason)
+
+	if reason != "" {
 		w.say("%s: %s", op, reason)
 
 		return false
@@ -245,7 +266,7 @@ func (w *world) phase(i int, how failure) bool {
 		return w.callsOff(i)
 	}
 
-	if r.phase == effectOf(op) && !silent && !w.confirms(r.step) {
+	if r.phase == op.effect && !silent && !w.confirms(r.step) {
 		return w.callsOff(i)
 	}
 
@@ -277,15 +298,6 @@ func (w *world) callsOff(i int) bool {
 	}
 
 	return w.ends(i, errAgain)
-}
-
-// effectOf is the phase of a step that has its effect: the first one, or the one after the evacuation.
-func effectOf(op *operation) int {
-	if evacuated(op.step) != "" && len(op.phases) > 1 {
-		return 1
-	}
-
-	return 0
 }
 
 // ends is the end of a running step. After an error for good, the next apply begins.
@@ -325,15 +337,22 @@ func evacuated(s step.Step) string {
 	}
 }
 
-// apply ends the run, and begins another one.
+// apply ends the run, and begins another one. By then Talos has rendered the static pods of its configuration.
 func (w *world) apply() {
 	w.running, w.idle = nil, false
+
+	for _, b := range w.boxes {
+		if b.up() {
+			b.renders()
+		}
+	}
+
 	w.watch = w.beginRun()
 }
 
 // machineGoesOn lets a machine and its kubelet progress, and reports whether they did.
 func (w *world) machineGoesOn(b *box) bool {
-	moved := w.progress(b)
+	moved := w.progress(b) || b.up() && b.renders()
 
 	return b.up() && !b.foreign && b.kube.ticks(w.site) || moved
 }
@@ -351,229 +370,5 @@ func (w *world) later() {
 		if w.running[i].phase > 0 || len(w.operate(w.running[i].machine, w.running[i].step, fine).phases) == 1 {
 			w.ends(i, errInVain)
 		}
-	}
-}
-
-// key identifies a state. What differs only in names of boots, members and runs is the same one.
-func (w *world) key(seed maphash.Seed) uint64 {
-	var h maphash.Hash
-
-	h.SetSeed(seed)
-	put := func(values ...any) {
-		for _, v := range values {
-			w.hash(&h, reflect.ValueOf(v))
-		}
-	}
-
-	index := make(map[*box]int, len(w.boxes))
-	for i, b := range w.boxes {
-		index[b] = i
-		stale := b.member != "" && w.memberOf(b) == nil
-		put(string(b.life), string(b.next), b.timer, b.addr, b.foreign, b.impostor, b.wiped, b.controlPlane, b.version,
-			b.schematic, b.digest, b.staged, b.needsReboot, b.sick, b.etcdBroken, b.stuck, b.repair, b.data, b.left, b.asked,
-			stale, !b.restored.IsZero(), b.dataOf, b.disrupted, b.inRun == w.judge.run, b.hop)
-		put(b.kube.images, b.kube.shown, b.kube.faulty)
-
-		for _, c := range append(slices.Clone(staticPods), kubenames.Kubelet) {
-			if p := b.kube.runs[c]; p != nil {
-				put(string(c), p.image, p.ready, p.timer)
-			}
-		}
-
-		if b.pod != nil {
-			put(b.pod.outdated, b.pod.bad, b.pod.lost, b.pod.ran)
-		}
-	}
-
-	for _, m := range w.members {
-		put("member", index[m.box], m.id == m.box.member, m.learner, m.peer == m.box.peer())
-	}
-
-	for _, n := range w.nodes {
-		put("node", n.name, index[n.box], n.ours, n.foreign, n.soak, n.soak.Since.IsZero(), n.marked)
-	}
-
-	put(w.etcd.cluster, w.etcd.target, w.manifests, w.madeFrom, w.proxy, w.watch.manifests, w.left, w.idle, w.end,
-		slices.Sorted(maps.Keys(w.succeeded)), slices.Sorted(maps.Keys(w.unsoaked)), w.pulled, w.downAtFirst, w.settled)
-
-	for _, m := range w.watch.machines() {
-		w.hashState(&h, m, w.watch.states[m.Name])
-	}
-
-	for _, r := range w.running {
-		put("running", fmt.Sprintf("%#v", r.step), r.phase)
-
-		for name, boot := range w.soaking.boots {
-			if step.Soaks(r.step) && w.meant[name].boot != boot {
-				put("rebooted", name)
-			}
-		}
-	}
-
-	for op, times := range w.vain {
-		put(op.Machine, string(op.Component), times)
-	}
-
-	return h.Sum64()
-}
-
-// hashState is a machine as the run remembers it. Boots have no names there, only whether they are the same.
-func (w *world) hashState(h *maphash.Hash, m cluster.Machine, s step.MachineState) {
-	now := ""
-	if b := w.meant[m.Name]; b != nil {
-		now = b.bootID()
-	}
-
-	same := func(boot string) string {
-		switch boot {
-		case "", "nothing":
-			return boot
-		case now:
-			return "this"
-		case s.BootID:
-			return "observed"
-		default:
-			return "another"
-		}
-	}
-
-	from, upgraded, seen := same(s.RebootedFrom), same(s.Upgraded.BootID), s.BootID != "" && s.BootID == now
-	s.RebootedFrom, s.Upgraded.BootID, s.BootID = from, upgraded, fmt.Sprint(seen)
-
-	h.WriteString(m.Name)
-	w.hash(h, reflect.ValueOf(s))
-}
-
-// hash adds a value. Times are ages of up to an hour.
-func (w *world) hash(h *maphash.Hash, v reflect.Value) {
-	number := func(n uint64) {
-		var b [8]byte
-
-		binary.LittleEndian.PutUint64(b[:], n)
-		h.Write(b[:])
-	}
-
-	switch v.Kind() {
-	case reflect.String:
-		number(uint64(v.Len()))
-		h.WriteString(v.String())
-	case reflect.Bool:
-		if v.Bool() {
-			h.WriteByte(1)
-		} else {
-			h.WriteByte(0)
-		}
-	case reflect.Int, reflect.Int64:
-		number(uint64(v.Int()))
-	case reflect.Uint8, reflect.Uint64:
-		number(v.Uint())
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			h.WriteByte(0)
-		} else {
-			w.hash(h, v.Elem())
-		}
-	case reflect.Slice, reflect.Array:
-		number(uint64(v.Len()))
-
-		for i := range v.Len() {
-			w.hash(h, v.Index(i))
-		}
-	case reflect.Map:
-		w.hashMap(h, v)
-	case reflect.Struct:
-		if at, ok := reflect.TypeAssert[time.Time](v); ok {
-			w.hash(h, reflect.ValueOf(!at.IsZero() && w.now.Sub(at) >= time.Hour))
-
-			return
-		}
-
-		for i := range v.NumField() {
-			w.hash(h, v.Field(i))
-		}
-	default:
-		panic("an exploration has no key for a " + v.Kind().String())
-	}
-}
-
-// hashMap adds the entries of a map in any order.
-func (w *world) hashMap(h *maphash.Hash, v reflect.Value) {
-	var sum uint64
-
-	for entries := v.MapRange(); entries.Next(); {
-		var one maphash.Hash
-
-		one.SetSeed(h.Seed())
-		w.hash(&one, entries.Key())
-		w.hash(&one, entries.Value())
-		sum += one.Sum64()
-	}
-
-	w.hash(h, reflect.ValueOf(sum))
-	w.hash(h, reflect.ValueOf(v.Len()))
-}
-
-// newWorld is a cluster without machines, and what is wanted for it.
-func newWorld(faults int) *world {
-	s := &site{random: rand.New(firstChoice{}), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		pinned: map[string]string{}, pins: map[naming]string{}}
-	t := &trial{random: s.random, judge: &judge{site: s, meant: map[string]*box{},
-		soaking: soaking{unsoaked: map[string]time.Time{}}}, policy: cluster.DefaultPolicy(),
-		created: true, digest: newDigest}
-
-	t.policy.RegisterTimeout = 24 * time.Hour // an hour passes while machines boot, and no node is ever lost
-	t.old.TalosVersion, t.old.Schematic = "v1.13.0", "s1"
-	t.new = t.old
-	t.want = cluster.Spec{Name: "prod", NodesBecomeReady: true, Bootstrapped: true, Pools: map[string]cluster.Budget{}}
-	t.kube = kubeChange{before: naming{registry: "registry.k8s.io"}, then: naming{registry: "registry.k8s.io"},
-		versions: []string{"v1.35.4"}, alone: true}
-	t.joinVersion, t.joinNaming, t.wanted = "v1.35.4", t.kube.before, t.kube.then
-
-	return &world{trial: t, left: faults}
-}
-
-// add adds a wanted machine. A blank one is not in the cluster yet.
-func (w *world) add(name string, role step.Role, blank bool) {
-	b := w.newBox(name, role)
-	w.meant[name] = b
-
-	m := cluster.Machine{Name: name, Role: role, Wanted: cluster.Wanted{Address: b.addr},
-		Configured: cluster.Configured{ConfigDigest: newDigest},
-		Installation: cluster.Installation{InstallTarget: "/dev/sda", TalosVersion: w.new.TalosVersion,
-			Schematic: w.new.Schematic, Via: w.mid, AllowDowngrade: w.new.AllowDowngrade},
-	}
-
-	if !w.kube.alone {
-		m.Images = w.images(role, w.kube.final(), w.kube.then)
-	}
-
-	if !blank {
-		w.lives(b)
-		m.UUID, m.NodeName = b.uuid, b.name
-	}
-
-	w.want.Machines = append(w.want.Machines, m)
-}
-
-// remove adds a machine of the cluster that the resource gave up.
-func (w *world) remove(name string, role step.Role) {
-	b := w.newBox(name, role)
-	w.meant[name] = b
-	w.lives(b)
-
-	w.want.Removed = append(w.want.Removed, cluster.Machine{Name: name, Role: role,
-		Wanted:     cluster.Wanted{Address: b.addr, UUID: b.uuid},
-		Remembered: cluster.Remembered{NodeName: b.name, MemberID: b.member}})
-}
-
-// lives makes a box part of the cluster, with the configuration and the versions from before the change.
-func (w *world) lives(b *box) {
-	b.life, b.version, b.schematic, b.digest, b.needsReboot = running, w.old.TalosVersion, w.old.Schematic, w.digest,
-		w.reboot
-	w.register(b)
-	w.liveKubernetes(b)
-
-	if b.controlPlane {
-		w.addMember(b, false)
 	}
 }

@@ -220,10 +220,10 @@ func (j *judge) skew(step step.UpgradeComponent, b *box) {
 	oldest, newest := 0, 0
 
 	for _, other := range j.boxes {
-		api := other.kube.runs[kubenames.KubeAPIServer]
+		api, runs := other.kube.runs[kubenames.KubeAPIServer]
 		counts := step.Component == kubenames.Kubelet || other == b
 
-		if !counts || !other.controlPlane || other.foreign || api == nil || j.nodeOf(other) == nil {
+		if !counts || !other.controlPlane || other.foreign || !runs || j.nodeOf(other) == nil {
 			continue
 		}
 
@@ -319,13 +319,14 @@ func (j *judge) synced(op step.SyncManifests) {
 	}
 }
 
-// oneAtATime: at most one control plane of the spec has a failed pod, if at most one had when the run began.
+// oneAtATime: at most one control plane of the spec has a failed pod, if at most one had when the run began. Without its
+// own etcd an API server serves nothing, and the other pods use the API server beside them (Talos 1.13, localhost).
 func (j *judge) oneAtATime() {
 	var down []string
 
 	for _, m := range j.want.Machines {
 		if b := j.meant[m.Name]; m.Role == step.ControlPlane && b.life == running && !b.foreign && b.digest != "" &&
-			j.settled[m.Name] && !b.kube.podsWork() {
+			j.settled[m.Name] && j.etcdUp(b) && !b.kube.podsWork() {
 			down = append(down, m.Name)
 		}
 	}

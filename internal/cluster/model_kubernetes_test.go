@@ -1,12 +1,14 @@
 package cluster_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // kubeBox is the Kubernetes part of a machine.
@@ -15,10 +17,13 @@ type kubeBox struct {
 	images kubenames.Images
 	// runs is what its kubelet runs, including the kubelet itself. shown is what the API shows of that, which the
 	// kubelet reports through the API server of its own machine.
-	runs  map[kubenames.Component]*process
+	// The maps are replaced and never changed, because the states of an exploration share them.
+	runs  map[kubenames.Component]process
 	shown map[kubenames.Component]kubestate.StaticPod
 	// faulty are the images, by component, that never work here.
 	faulty map[kubenames.Component]string
+	// keys are those in the static pods that Talos wants.
+	keys rotation.Keys
 }
 
 // process is a component that runs, or is about to.
@@ -26,13 +31,14 @@ type process struct {
 	image string
 	ready bool
 	timer int
+	keys  rotation.Keys // with which a static pod began
 }
 
 var staticPods = []kubenames.Component{kubenames.KubeAPIServer, kubenames.KubeControllerManager, kubenames.KubeScheduler}
 
 func newKubeBox() *kubeBox {
 	return &kubeBox{
-		runs: map[kubenames.Component]*process{}, shown: map[kubenames.Component]kubestate.StaticPod{},
+		runs: map[kubenames.Component]process{}, shown: map[kubenames.Component]kubestate.StaticPod{},
 		faulty: map[kubenames.Component]string{},
 	}
 }
@@ -46,12 +52,29 @@ func (k *kubeBox) parts() []kubenames.Component {
 // begin starts everything at once, as on a machine that has been up for long.
 func (k *kubeBox) begin() {
 	for _, c := range k.parts() {
-		k.runs[c] = &process{image: k.images[c], ready: k.faulty[c] != k.images[c]}
+		k.runs = with(k.runs, c, process{image: k.images[c], ready: k.faulty[c] != k.images[c], keys: k.keysOf(c)})
 	}
 }
 
 // works is true for a component that runs and serves, with any image.
-func (k *kubeBox) works(c kubenames.Component) bool { return k.runs[c] != nil && k.runs[c].ready }
+func (k *kubeBox) works(c kubenames.Component) bool { return k.runs[c].ready }
+
+// with is a copy of a map with one more value.
+func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
+	out := maps.Clone(m)
+	out[key] = value
+
+	return out
+}
+
+// keysOf are those that Talos wants in a component: kubelets read theirs themselves.
+func (k *kubeBox) keysOf(c kubenames.Component) (keys rotation.Keys) {
+	if c.StaticPod() {
+		keys = k.keys
+	}
+
+	return keys
+}
 
 // proven is true when everything runs with the configured image.
 func (k *kubeBox) proven() bool {
@@ -88,21 +111,26 @@ func (s *site) servesAPI(b *box) bool {
 // new one starts.
 func (k *kubeBox) ticks(s *site) (moved bool) {
 	for _, c := range k.parts() {
-		p := k.runs[c]
-		if p == nil {
-			p = &process{image: k.images[c], timer: s.random.IntN(3)}
-			k.runs[c], moved = p, true
+		old, runs := k.runs[c]
+
+		p := old
+		if !runs {
+			p = process{image: k.images[c], timer: s.random.IntN(3), keys: k.keysOf(c)}
 		}
 
-		switch {
-		case p.image != k.images[c] && p.timer == 0:
-			p.timer, moved = 1+s.random.IntN(2), true
-		case p.image != k.images[c] && p.timer == 1:
-			p.image, p.ready, p.timer, moved = k.images[c], false, s.random.IntN(2), true
+		switch outdated := p.image != k.images[c] || p.keys != k.keysOf(c); {
+		case outdated && p.timer == 0:
+			p.timer = 1 + s.random.IntN(2)
+		case outdated && p.timer == 1:
+			p = process{image: k.images[c], timer: s.random.IntN(2), keys: k.keysOf(c)}
 		case p.timer > 0:
-			p.timer, moved = p.timer-1, true
+			p.timer--
 		case !p.ready && k.faulty[c] != p.image:
-			p.ready, moved = true, true
+			p.ready = true
+		}
+
+		if !runs || p != old {
+			k.runs, moved = with(k.runs, c, p), true
 		}
 	}
 
@@ -117,17 +145,21 @@ func (s *site) shows(b *box) (moved bool) {
 
 	through := b.up() && b.kube.works(kubenames.Kubelet) && (!b.controlPlane || s.servesAPI(b))
 
+	if n := s.nodeOf(b); through && n.keys != b.noted {
+		n.keys, moved = b.noted, true
+	}
+
 	for _, c := range b.kube.parts() {
 		old, known := b.kube.shown[c]
 		now := old
 		now.Ready = false
 
-		if p := b.kube.runs[c]; through && p != nil {
-			now = kubestate.StaticPod{Stamp: p.image, Image: p.image, Ready: p.ready}
+		if p, runs := b.kube.runs[c]; through && runs {
+			now = kubestate.StaticPod{Stamp: stamp(p.image, p.keys), Image: p.image, Ready: p.ready}
 		}
 
-		if known || through {
-			b.kube.shown[c], moved = now, moved || now != old
+		if through && !known || now != old {
+			b.kube.shown, moved = with(b.kube.shown, c, now), moved || now != old
 		}
 	}
 
@@ -138,6 +170,7 @@ func (s *site) shows(b *box) (moved bool) {
 func (s *site) tickKubernetes() (moved bool) {
 	for _, b := range s.boxes {
 		if b.up() && !b.foreign {
+			moved = b.renders() || moved
 			moved = b.kube.ticks(s) || moved
 		}
 	}
@@ -165,7 +198,7 @@ func (s *site) upgradeComponent(op *operation, b *box, step step.UpgradeComponen
 	effect := func() {
 		for _, part := range step.Each() {
 			if part.From != part.Image && how == rolledBack {
-				b.kube.faulty[part.Component] = part.Image
+				b.kube.faulty = with(b.kube.faulty, part.Component, part.Image)
 			}
 
 			b.kube.images = withImage(b.kube.images, part.Component, part.Image)

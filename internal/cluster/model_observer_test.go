@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"slices"
+	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -20,6 +21,12 @@ type observer struct {
 	peers  []cluster.Machine
 	// manifests is the version of the synced bootstrap manifests.
 	manifests string
+	// apiUp is whether Kubernetes answered last, since apiSince, and owners those of nodes by its last answer. Only the end
+	// of a cluster goes by them.
+	apiUp    bool
+	apiSince time.Time
+	owners   map[string]string
+	destroys bool
 }
 
 func newObserver(s *site, want cluster.Spec) *observer {
@@ -43,7 +50,10 @@ func (o *observer) observe() cluster.Snapshot {
 		have.Machines[m.Name] = o.states[m.Name]
 	}
 
-	have.Etcd = o.etcd()
+	if !o.destroys { // an end does not go by etcd
+		have.Etcd = o.etcd()
+	}
+
 	have.Kubernetes = o.kubernetes()
 	have.Kubernetes.Manifests = o.manifests
 
@@ -107,6 +117,11 @@ func (o *observer) ask(m cluster.Machine) {
 	fresh.Upgraded.Booted = old.Upgraded.Booted || old.Upgraded.Version != "" && fresh.BootID != "" &&
 		fresh.BootID != old.Upgraded.BootID
 	fresh.KubeletRestarted = old.KubeletRestarted
+
+	if fresh.BootID == "" || fresh.BootID == old.BootID {
+		fresh.StampsBefore = old.StampsBefore
+	}
+
 	fresh.WasMember = old.WasMember || fresh.Access == step.Member
 	fresh.Started = old.Started ||
 		fresh.Access == step.Member && (fresh.Stage == step.StageRunning || fresh.EtcdService != "")
@@ -153,7 +168,7 @@ func (s *site) answer(m cluster.Machine) step.MachineState {
 		TalosVersion: b.version,
 		Schematic:    b.schematic, Platform: "metal", Role: step.Worker, NodeName: b.name, ConfigDigest: b.digest,
 		Ready:  s.well(b) && !s.noCNI,
-		Images: b.kube.images, StagedDigest: b.staged,
+		Images: b.kube.images, StagedDigest: b.staged, Keys: b.keys,
 	}
 
 	if !state.Ready {
@@ -173,7 +188,7 @@ func (s *site) answer(m cluster.Machine) step.MachineState {
 		state.StaticPods = map[string]string{}
 
 		for _, c := range staticPods {
-			state.StaticPods[string(c)] = b.kube.images[c]
+			state.StaticPods[string(c)] = stamp(b.kube.images[c], b.kube.keys)
 		}
 	}
 
@@ -262,6 +277,26 @@ func (o *observer) etcd() etcdstate.State {
 }
 
 func (o *observer) kubernetes() kubestate.State {
+	state := o.listed()
+	if !o.destroys {
+		return state
+	}
+
+	if o.apiSince.IsZero() || o.apiUp != state.Reachable {
+		o.apiUp, o.apiSince = state.Reachable, o.site.now
+	}
+
+	if state.Reachable {
+		o.owners = state.Owners
+	}
+
+	state.Since, state.Owners = o.apiSince, o.owners
+
+	return state
+}
+
+// listed is the answer of Kubernetes.
+func (o *observer) listed() kubestate.State {
 	if !o.site.api() {
 		return kubestate.State{Cause: "connection refused"}
 	}
@@ -269,7 +304,7 @@ func (o *observer) kubernetes() kubestate.State {
 	state := kubestate.State{Reachable: true, Owners: map[string]string{}}
 	for _, n := range o.site.nodes {
 		node := kubestate.Node{
-			Name: n.name, Addresses: []string{n.box.addr}, Ready: o.site.ready(n), Unschedulable: n.ours || n.foreign,
+			Name: n.name, Addresses: []string{n.box.addr}, Keys: n.keys, Ready: o.site.ready(n), Unschedulable: n.ours || n.foreign,
 			Cordoned: n.ours, TalosVersion: n.box.version, Soak: n.soak, BootID: n.box.bootID(),
 			Staged:       n.staged == n.box.bootID(),
 			ControlPlane: n.box.controlPlane, KubeletVersion: o.site.versionOf(n.box.kube.shown[kubenames.Kubelet].Image),

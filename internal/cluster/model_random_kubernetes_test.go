@@ -217,7 +217,8 @@ func (t *trial) setKubernetes(b *box, images kubenames.Images) {
 	b.kube.begin()
 
 	for _, c := range b.kube.parts() {
-		b.kube.shown[c] = kubestate.StaticPod{Stamp: images[c], Image: images[c], Ready: b.kube.works(c)}
+		b.kube.shown = with(b.kube.shown, c, kubestate.StaticPod{Stamp: stamp(images[c], b.kube.keysOf(c)), Image: images[c],
+			Ready: b.kube.works(c)})
 	}
 }
 
@@ -333,7 +334,7 @@ func (t *trial) randomDrift() {
 
 		if !t.whole && t.random.IntN(30) == 0 {
 			bad := t.kube.versions[t.random.IntN(len(t.kube.versions))]
-			b.kube.faulty[c] = t.images(m.Role, bad, t.kube.then)[c]
+			b.kube.faulty = with(b.kube.faulty, c, t.images(m.Role, bad, t.kube.then)[c])
 			t.setKubernetes(b, b.kube.images)
 		}
 	}

@@ -34,6 +34,8 @@ type judge struct {
 	behind map[string]kubenames.Component
 	// stages is true when a change that needs a reboot waits for one.
 	stages bool
+	// destroys is true where all machines of the spec leave.
+	destroys bool
 	soaking
 }
 
@@ -71,6 +73,12 @@ func (j *judge) check(op step.Step) {
 		j.spared(op, b)
 		j.disruption(op, b)
 	case step.Reset:
+		if j.destroys {
+			j.ending(op, b)
+
+			return
+		}
+
 		if j.memberOf(b) != nil {
 			j.fail("%q before it left etcd", op)
 		}
@@ -95,6 +103,8 @@ func (j *judge) check(op step.Step) {
 	case step.Soak:
 		j.observesSoak()
 	case step.ApplyConfig:
+		j.rekeys(op, b)
+
 		if op.Access == step.Maintenance {
 			j.joining(op, b)
 		}
@@ -390,6 +400,7 @@ func (j *judge) unreached() []string {
 		}
 	}
 
+	missing = append(missing, j.keysLeft()...)
 	missing = append(missing, j.notUpgraded()...)
 	missing = append(missing, j.unmanagedLeft()...)
 	slices.Sort(missing)

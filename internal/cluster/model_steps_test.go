@@ -19,7 +19,7 @@ var (
 )
 
 // failure is how a step fails.
-type failure int
+type failure uint8
 
 const (
 	fine failure = iota
@@ -35,6 +35,8 @@ type operation struct {
 	step    step.Step
 	machine cluster.Machine
 	phases  []func() error
+	// effect is the phase that has the effect: the first one, or the one after the evacuation.
+	effect int
 }
 
 // failure picks how a step fails.
@@ -171,6 +173,7 @@ func (s *site) disrupt(op *operation, b *box, e step.Evacuation, how failure, ef
 		}
 	}
 
+	op.effect = len(op.phases)
 	op.phases = append(op.phases, func() error {
 		switch how {
 		case failsBefore, refused:
@@ -199,14 +202,15 @@ func (s *site) configure(op *operation, b *box, next step.ApplyConfig, how failu
 	apply := func() {
 		b.digest, b.staged = next.Digest, ""
 		b.heal("config")
+		s.getsKeys(b, next.Keys)
 	}
 
 	switch {
 	case next.Access == step.Maintenance:
 		s.simply(op, how, func() {
-			apply()
 			b.version, b.schematic, b.controlPlane = op.machine.TalosVersion, op.machine.Schematic,
 				op.machine.Role == step.ControlPlane
+			apply()
 			b.kube.images = s.imagesToJoin(op.machine, next.Kubernetes)
 			s.leaves(b, booting, how)
 		})
@@ -299,6 +303,10 @@ func (o *observer) began(next step.Step) {
 		state.BootstrapSent, state.Fresh = true, false
 	case step.ApplyConfig:
 		state.FirstBoot = state.FirstBoot || next.Access != step.Member
+
+		if next.Access == step.Member && next.Reboot+next.Staged == "" && !state.Keys.SamePods(next.Keys) {
+			state.StampsBefore = state.StaticPods
+		}
 	case step.PullImages, step.UpgradeComponent, step.SyncManifests:
 		state.InUpgrade = true
 	}

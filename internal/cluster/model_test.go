@@ -8,6 +8,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // This file and its neighbors model_*_test.go are a model of a cluster: machines, an etcd and a Kubernetes API that
@@ -56,6 +57,8 @@ type box struct {
 
 	pod *podBox // nil for metal
 
+	keyring
+
 	// disrupted is set from the moment a step takes the machine out of service until it works again.
 	disrupted bool
 	inRun     int    // the run that did so
@@ -77,6 +80,7 @@ type kubeNode struct {
 	soak          kubestate.Soak
 	marked        bool   // by talosop, as its own
 	staged        string // the boot in which its machine got a configuration for the next one
+	keys          rotation.Keys
 }
 
 // bootID identifies a boot of the machine.
@@ -236,6 +240,7 @@ func (s *site) progress(b *box) (moved bool) {
 		if b.timer--; b.timer <= 0 {
 			b.life = b.next
 			b.boot++
+			b.starts()
 			b.left = false // a machine that left etcd joins again when it boots
 		}
 	case b.life == booting:
@@ -324,7 +329,7 @@ func (s *site) goAway(b *box, next life) {
 // wipe removes everything from a machine that came from its cluster.
 func (b *box) wipe() {
 	b.digest, b.data, b.left, b.asked, b.member, b.disrupted, b.restored = "", false, false, false, "", false, time.Time{}
-	b.staged = ""
+	b.staged, b.keyring = "", keyring{}
 	b.sick, b.etcdBroken, b.stuck = false, false, false
 	b.kube = newKubeBox()
 }

@@ -249,6 +249,12 @@ func kindOf(change step.Step) string {
 
 // planTurn changes the control plane that is next, unless that would cost etcd its quorum.
 func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
+	if other := r.restarting(m, change); other != "" {
+		d.hold(m.Name, "%s waits: %s", kindOf(change), other)
+
+		return
+	}
+
 	if !change.Disrupts() {
 		d.step(change)
 
@@ -274,6 +280,27 @@ func (r rollout) planTurn(m Machine, change step.Step, d *Decision) {
 	default:
 		d.step(change)
 	}
+}
+
+// restarting names another control plane whose pods restart for the keys that this run gave it, before a change for
+// which those of this one do. That the machine lacks something does not make it urgent: other keys repair nothing.
+func (r rollout) restarting(m Machine, change step.Step) string {
+	config, configures := change.(step.ApplyConfig)
+	if !configures || config.Keys.SamePods(r.have.Machines[m.Name].Keys) {
+		return ""
+	}
+
+	for _, other := range r.want.sorted(step.ControlPlane) {
+		if other.Name == m.Name || r.have.Machines[other.Name].StampsBefore == nil {
+			continue
+		}
+
+		if reason := NotReady(r.want, r.have, other); reason != "" {
+			return other.Name + ": " + reason
+		}
+	}
+
+	return ""
 }
 
 // inTransit says why a machine that lacks something is not taken out of service for a change that may repair it.

@@ -282,7 +282,10 @@ func (t *trial) beginRun() *observer {
 	t.recovered(func(*box) bool { return true })
 	t.noteWhoWorks()
 
-	return newObserver(t.site, t.want)
+	watch := newObserver(t.site, t.want)
+	watch.destroys = t.destroys
+
+	return watch
 }
 
 // nothingLeft checks that the next run finds nothing to do.

@@ -486,6 +486,8 @@ func parseFlag(s *step.MachineState, key string) bool {
 		s.Current = true
 	case "claimed":
 		s.Claimed = true
+	case "restarts-pods": // for the keys that this run gave it
+		s.StampsBefore = map[string]string{"kube-apiserver": "before"}
 	case "booted":
 		s.Upgraded.Booted = true
 	default:

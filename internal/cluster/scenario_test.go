@@ -50,6 +50,10 @@ var update = flag.Bool("update", false, "rewrite the expected answers of the sce
 // all others report; a foreign cordon is not talosop's. After pods, all machines are pods at their own addresses
 // unless set otherwise.
 //
+// -- spec.json --, -- policy.json -- and -- snapshot.json -- are the values of the planner themselves, as an exploration
+// prints them (TestPlan_exploresEveryState); -- preflight -- is the confirmation of a step that was decided before. A
+// note may follow the name of a section.
+//
 // -- decision --, -- teardown -- and -- removal -- have the lines of the answer, -- forecast -- the steps of the
 // model run and what is left after them, -- phase -- the phase.
 func TestPlan_scenarios(t *testing.T) {
@@ -84,12 +88,13 @@ func runScenario(t *testing.T, archive *txtar.Archive) {
 		have    cluster.Snapshot
 		checked int
 		policy  = cluster.DefaultPolicy()
+		decided []step.Step
 	)
 
 	for i, f := range archive.Files {
 		var got string
 
-		switch f.Name {
+		switch name, _, _ := strings.Cut(f.Name, " "); name {
 		case "spec":
 			want = parseSpec(t, string(f.Data), &policy)
 
@@ -98,8 +103,24 @@ func runScenario(t *testing.T, archive *txtar.Archive) {
 			have = parseSnapshot(t, want, string(f.Data))
 
 			continue
+		case "spec.json":
+			want = parseJSON[cluster.Spec](t, f.Data)
+
+			continue
+		case "policy.json":
+			policy = parseJSON[cluster.Policy](t, f.Data)
+
+			continue
+		case "snapshot.json":
+			have = parseJSON[cluster.Snapshot](t, f.Data)
+
+			continue
 		case "decision":
-			got = render(cluster.Plan(want, have, policy))
+			d := cluster.Plan(want, have, policy)
+			decided = append(d.Steps, decided...)
+			got = render(d)
+		case "preflight":
+			got = preflight(t, want, have, policy, decided, string(f.Data))
 		case "teardown":
 			got = render(cluster.PlanTeardown(want, have, policy))
 		case "removal":

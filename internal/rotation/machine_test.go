@@ -210,6 +210,7 @@ func TestNext_tokens(t *testing.T) {
 		"all control planes have it":     {rotation.Cluster{holder("cp", true, uses, present)}, former, present},
 		"one does not have it yet":       {rotation.Cluster{holder("cp", true, uses, former)}, next, next},
 		"one does not, and it joins":     {rotation.Cluster{holder("w", false, uses, next), holder("cp", true, uses, former)}, "", former},
+		"one does already, and it joins": {rotation.Cluster{holder("a", true, uses, present), holder("b", true, uses, former)}, "", former},
 		"none is known, and it joins":    {rotation.Cluster{holder("w", false, uses, next), holder("cp", true, uses, "")}, "", present},
 		"a worker has another one":       {rotation.Cluster{holder("w", false, uses, next), holder("cp", true, uses, present)}, "", present},
 		"a control plane is not settled": {rotation.Cluster{{Name: "cp", ControlPlane: true, Keys: keys(uses, present)}}, former, former},

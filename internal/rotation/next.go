@@ -260,7 +260,8 @@ func (c Cluster) workersKubernetes(has, wanted Trust) Trust {
 	return next
 }
 
-// token is the bootstrap token of a worker. It works once every control plane has created its Secret.
+// token is the bootstrap token of a worker. It works once every control plane has created its Secret. Until then a
+// machine that joins has one that some control plane still has.
 func (c Cluster) token(has, wanted string) string {
 	of := func(k Keys) string { return k.ClusterToken }
 
@@ -273,8 +274,8 @@ func (c Cluster) token(has, wanted string) string {
 	}
 
 	for _, h := range c {
-		if h.ControlPlane && of(h.Keys) != "" {
-			return of(h.Keys)
+		if token := of(h.Keys); h.ControlPlane && token != "" && token != wanted {
+			return token
 		}
 	}
 

@@ -121,7 +121,14 @@ func (s ApplyConfig) Purpose() string {
 	return s.Machine + " configuration " + s.Digest
 }
 
-func (s ApplyConfig) begins(m *MachineState) { m.FirstBoot = m.FirstBoot || s.Access != Member }
+// The answer of a call that had its effect may be lost, so the stamps are kept from its beginning on.
+func (s ApplyConfig) begins(m *MachineState) {
+	m.FirstBoot = m.FirstBoot || s.Access != Member
+
+	if s.Access == Member && s.Reboot+s.Staged == "" && !m.Keys.SamePods(s.Keys) {
+		m.StampsBefore = m.StaticPods
+	}
+}
 
 func (s ApplyConfig) ends(m *MachineState, at time.Time) {
 	switch {
@@ -131,8 +138,6 @@ func (s ApplyConfig) ends(m *MachineState, at time.Time) {
 		m.StagedDigest = s.Digest
 	case s.Reboot != "":
 		m.reboot("it just rebooted for its configuration", at)
-	case !m.Keys.SamePods(s.Keys):
-		m.StampsBefore = m.StaticPods
 	}
 }
 

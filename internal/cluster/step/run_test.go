@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 var (
@@ -94,6 +95,31 @@ func TestNext_ends(t *testing.T) {
 	} {
 		if got := known().Next(c.fresh, now); !c.is(got) {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A machine may have its new keys although the answer of the call was lost. Its pods change a moment later.
+func TestEnd_ofALostAnswer(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range []struct {
+		op    step.ApplyConfig
+		keeps bool
+	}{
+		{step.ApplyConfig{Access: step.Member, Keys: rotation.ParseKeys("kubernetes=b")}, true},
+		{step.ApplyConfig{Access: step.Member, Keys: rotation.ParseKeys("kubernetes=a talos=b")}, false},
+		{step.ApplyConfig{Access: step.Member, Keys: rotation.ParseKeys("kubernetes=b"), Reboot: "machine.env"}, false},
+		{step.ApplyConfig{Access: step.Member, Keys: rotation.ParseKeys("kubernetes=b"), Staged: "machine.env"}, false},
+		{step.ApplyConfig{Access: step.Maintenance, Keys: rotation.ParseKeys("kubernetes=b")}, false},
+	} {
+		s := step.MachineState{Access: c.op.Access, Keys: rotation.ParseKeys("kubernetes=a"),
+			StaticPods: map[string]string{"kube-apiserver": "1"}}
+		s.Begin(c.op)
+		s.End(c.op, errors.New("timed out"), now)
+
+		if keeps := s.StampsBefore["kube-apiserver"] == "1"; keeps != c.keeps {
+			t.Errorf("%+v: %v", c.op, s.StampsBefore)
 		}
 	}
 }
