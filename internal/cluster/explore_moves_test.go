@@ -88,6 +88,7 @@ func (w *world) breaks(b *box, kind moveKind) bool {
 		b.life = off
 	case kind == machineReboots && b.up():
 		w.goAway(b, booting)
+		w.configurationFails(b)
 	case kind == machineIsWiped && b.up():
 		b.wipe()
 		b.life, b.wiped = maintenance, true
@@ -109,6 +110,17 @@ func (w *world) breaks(b *box, kind moveKind) bool {
 	}
 
 	return true
+}
+
+// configurationFails ends the call of a configuration without a reboot, which takes less time than that of the machine.
+func (w *world) configurationFails(b *box) {
+	for i, r := range w.running {
+		if config, is := r.step.(step.ApplyConfig); is && !config.Disrupts() && w.meant[r.machine.Name] == b {
+			w.callsOff(i)
+
+			return
+		}
+	}
 }
 
 // next are the states that follow before their decisions, each with its move.

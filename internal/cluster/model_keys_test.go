@@ -68,12 +68,12 @@ func (b *box) served() rotation.Keys {
 	return ofPods(b.keys)
 }
 
-// getsKeys gives a machine the keys of its new configuration.
+// getsKeys gives a machine the keys of its new configuration. One that boots starts its pods with them.
 func (s *site) getsKeys(b *box, keys rotation.Keys) {
 	b.keys, b.noted = keys, keys
 
-	if b.life == maintenance {
-		b.kube.keys = ofPods(keys)
+	if b.life != running {
+		b.starts()
 	}
 
 	if !b.controlPlane {
