@@ -115,11 +115,11 @@ var plantedFaults = map[string]struct {
 		func(_ *cluster.Spec, have *cluster.Snapshot, _ *cluster.Policy) {
 			believesAlive(have, "w-1")
 		}), "does not answer"},
-	"9: a killed run is not continued": {"upgrade", [3]int{1, 0, 1}, decides(
-		func(d *cluster.Decision, _ cluster.Spec, have cluster.Snapshot) {
-			if s := have.Machines["cp-1"]; s.Stage == step.StageBooting && s.RebootedFrom == "" {
-				d.Steps, d.Holds = []step.Step{step.Uncordon{Machine: "cp-1", Node: "cp-1"}}, nil
-			}
+	"9: never ends": {"upgrade", [3]int{1, 0, 0}, decides(
+		func(d *cluster.Decision, _ cluster.Spec, _ cluster.Snapshot) {
+			replaced(d, func(s step.Uncordon) []step.Step {
+				return []step.Step{step.TakeOwnership{Machine: s.Machine, Node: s.Node}}
+			})
 		}), "no end can be reached"},
 	"10: skips a minor version": {"upgrade over two minors", [3]int{1, 0, 0}, decides(
 		func(d *cluster.Decision, want cluster.Spec, _ cluster.Snapshot) {
@@ -141,7 +141,7 @@ var plantedFaults = map[string]struct {
 				have.Kubernetes.Nodes[i].Cordoned = n.Unschedulable
 			}
 		}), "not talosop's to uncordon"},
-	"11: leaves a node cordoned": {"upgrade", [3]int{1, 1, 0}, decides(
+	"11: leaves a node cordoned": {"upgrade", [3]int{1, 0, 0}, decides(
 		func(d *cluster.Decision, _ cluster.Spec, _ cluster.Snapshot) {
 			replaced(d, func(step.Uncordon) []step.Step { return nil })
 		}), "cordoned by talosop"},
@@ -165,7 +165,7 @@ var plantedFaults = map[string]struct {
 			replaced(d, func(s step.ApplyConfig) []step.Step {
 				for _, m := range want.Machines {
 					if m.Name == s.Machine {
-						s.Keys = m.Keys
+						s.Keys.Talos = m.Keys.Talos
 					}
 				}
 
@@ -185,8 +185,7 @@ var plantedFaults = map[string]struct {
 // believesAlive makes a silent control plane or worker one that works, as if its last answer were still true.
 func believesAlive(have *cluster.Snapshot, name string) {
 	if s := have.Machines[name]; s.Access == step.Unreachable && s.RebootedFrom == "" {
-		other := "cp-1"
-		like := have.Machines[other]
+		like := have.Machines["cp-1"]
 		like.UUID, like.NodeName, like.Busy, like.Run = s.UUID, name, "", s.Run
 		like.Role = step.ControlPlane
 
@@ -198,6 +197,12 @@ func believesAlive(have *cluster.Snapshot, name string) {
 
 		for i, n := range have.Kubernetes.Nodes {
 			have.Kubernetes.Nodes[i].Ready = n.Ready || n.Name == name
+		}
+
+		if member, is := have.MemberOf(cluster.MachineAt(name, step.ControlPlane, "")); is {
+			view := have.Etcd.Views["m1"]
+			view.Member = member.ID
+			have.Etcd.Views = with(have.Etcd.Views, member.ID, view)
 		}
 	}
 }

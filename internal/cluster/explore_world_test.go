@@ -201,7 +201,12 @@ func (w *world) begins(next step.Step) {
 // confirms is the last check before the effect of a step, as in lifecycle: all machines are observed again, busy ones
 // too. What the planner still permits then keeps the invariants.
 func (w *world) confirms(op step.Step) bool {
-	if !op.Disrupts() && !confirmed(op) || w.planted.unconfirmed {
+	switch {
+	case !op.Disrupts() && !confirmed(op):
+		return true
+	case w.planted.unconfirmed:
+		w.check(op)
+
 		return true
 	}
 
