@@ -39,7 +39,7 @@ func (j *judge) notDestroyed(have cluster.Snapshot, p cluster.Policy) (missing [
 			missing = append(missing, m.Name+": has its configuration")
 		}
 
-		if !p.KeepNodes && j.api() && b.digest == "" &&
+		if left := cluster.TeardownLeft(m, have, p); left == "" && !p.KeepNodes && j.api() &&
 			slices.ContainsFunc(j.nodes, func(n *kubeNode) bool { return n.box == b }) {
 			missing = append(missing, m.Name+": still has a node")
 		}

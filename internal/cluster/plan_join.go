@@ -122,7 +122,8 @@ func refuseOlderTalos(have Snapshot, m Machine, d *Decision) (refused bool) {
 func waitsToJoin(want Spec, have Snapshot, m Machine, p Policy, keys keyPlan) string {
 	switch {
 	case keys.unknownTo(m, p):
-		return "joins after the nodes report which keys the control planes have" + Because(have.Kubernetes.Cause)
+		return "joins after " + keys.unknownPlane() + " reports which keys the control planes have" +
+			Because(have.Kubernetes.Cause)
 	case m.Role == step.Worker && !m.Platform().Identified && allWait(want.controlPlanes(), have):
 		return "gets its configuration after a control plane has one"
 	default:

@@ -37,7 +37,11 @@ func holders(want Spec, have Snapshot) rotation.Cluster {
 
 	for _, m := range slices.Concat(want.all(), want.Removed) {
 		s := have.Machines[m.Name]
-		node, _ := have.NodeOf(m)
+		node, found := have.NodeOf(m)
+		if !found && s.Access != step.Member && m.NodeName != "" {
+			node, _ = have.nodeNamed(m.NodeName, "") // silent, and perhaps at another address
+		}
+
 		own[node.Name] = true
 
 		keys := s.Keys
@@ -103,6 +107,19 @@ func (k keyPlan) unknownTo(m Machine, p Policy) bool {
 	default:
 		return k.blind && mayComeBack(k.have, p) && !AwaitsRestore(k.want, k.have)
 	}
+}
+
+// unknownPlane names what unknownTo waits for: the Kubernetes API, or a control plane that has not reported its keys.
+func (k keyPlan) unknownPlane() string {
+	if all := holders(k.want, k.have); !k.blind {
+		for _, h := range all {
+			if h.ControlPlane && h.Keys == (rotation.Keys{}) {
+				return h.Name
+			}
+		}
+	}
+
+	return "the Kubernetes API"
 }
 
 // blindWorker names a worker of the spec that cannot join yet because of unknownTo; empty where there is none.
