@@ -181,8 +181,13 @@ func (w *world) hash(h *maphash.Hash, v reflect.Value) {
 		}
 
 		for i := range v.NumField() {
-			w.hash(h, v.Field(i))
+			if f := v.Field(i); !f.IsZero() {
+				number(uint64(i) + 1)
+				w.hash(h, f)
+			}
 		}
+
+		number(0)
 	default:
 		panic("an exploration has no key for a " + v.Kind().String())
 	}

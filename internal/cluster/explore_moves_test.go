@@ -71,45 +71,65 @@ func (w *world) make(m move) bool {
 	case machineGoesOn:
 		return w.machineGoesOn(w.boxes[m.which])
 	default:
-		return w.breaks(w.boxes[m.which], m.kind)
+		w.breaks(w.boxes[m.which], m.kind)
 	}
 
 	return true
 }
 
-// breaks is what happens to a machine from outside, and reports whether it can.
-func (w *world) breaks(b *box, kind moveKind) bool {
-	node, member := w.nodeOf(b), w.memberOf(b)
-
-	switch {
-	case b.life == off || b.life == gone || b.foreign:
-		return false
-	case kind == machineDies:
-		b.life = off
-	case kind == machineReboots && b.up():
-		w.goAway(b, booting)
-		w.configurationFails(b)
-	case kind == machineIsWiped && b.up():
-		b.wipe()
-		b.life, b.wiped = maintenance, true
-	case kind == machineMoves && b.up() && b.pod == nil && !strings.HasSuffix(b.addr, "9"):
-		b.addr += "9"
-	case kind == memberLosesData && b.up() && b.data:
-		b.data, b.life = false, booting
-	case kind == memberIsRemoved && member != nil && w.quorum() && len(w.members) > 1:
-		w.dropMember(member.id)
-	case kind == nodeIsCordoned && node != nil && !node.ours && !node.foreign:
-		node.foreign = true
-	case kind == nodeIsUncordoned && node != nil && node.ours:
-		node.ours = false
-	case kind == settingChanges && b.up() && b.digest == newDigest:
-		b.digest = "old"
-		maps.DeleteFunc(w.succeeded, func(why string, _ bool) bool { return strings.HasPrefix(why, b.name+" configuration") })
-	default:
+// breakable reports whether something can happen to a machine from outside.
+func (w *world) breakable(b *box, kind moveKind) bool {
+	if b.life == off || b.life == gone || b.foreign {
 		return false
 	}
 
-	return true
+	node, member := w.nodeOf(b), w.memberOf(b)
+
+	switch kind {
+	case machineDies:
+		return true
+	case machineReboots, machineIsWiped:
+		return b.up()
+	case machineMoves:
+		return b.up() && b.pod == nil && !strings.HasSuffix(b.addr, "9")
+	case memberLosesData:
+		return b.up() && b.data
+	case memberIsRemoved:
+		return member != nil && w.quorum() && len(w.members) > 1
+	case nodeIsCordoned:
+		return node != nil && !node.ours && !node.foreign
+	case nodeIsUncordoned:
+		return node != nil && node.ours
+	default:
+		return b.up() && b.digest == newDigest
+	}
+}
+
+// breaks is what happens to a machine from outside.
+func (w *world) breaks(b *box, kind moveKind) {
+	switch kind {
+	case machineDies:
+		b.life = off
+	case machineReboots:
+		w.goAway(b, booting)
+		w.configurationFails(b)
+	case machineIsWiped:
+		b.wipe()
+		b.life, b.wiped = maintenance, true
+	case machineMoves:
+		b.addr += "9"
+	case memberLosesData:
+		b.data, b.life = false, booting
+	case memberIsRemoved:
+		w.dropMember(b.member)
+	case nodeIsCordoned:
+		w.nodeOf(b).foreign = true
+	case nodeIsUncordoned:
+		w.nodeOf(b).ours = false
+	default:
+		b.digest = "old"
+		maps.DeleteFunc(w.succeeded, func(why string, _ bool) bool { return strings.HasPrefix(why, b.name+" configuration") })
+	}
 }
 
 // configurationFails ends the call of a configuration without a reboot, which takes less time than that of the machine.
@@ -182,9 +202,11 @@ func (w *world) faultsOf(try func(move) bool) {
 		}
 	}
 
-	for i := range w.boxes {
+	for i, b := range w.boxes {
 		for kind := machineDies; kind <= settingChanges; kind++ {
-			try(move{kind, uint8(i), fine})
+			if w.breakable(b, kind) {
+				try(move{kind, uint8(i), fine})
+			}
 		}
 	}
 }
