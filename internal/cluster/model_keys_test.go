@@ -47,8 +47,12 @@ func (b *box) renders() bool {
 	return true
 }
 
-// starts: Talos starts the static pods with the keys of its configuration.
-func (b *box) starts() {
+// starts: Talos starts the static pods with the keys of its configuration. On a worker it requests a certificate.
+func (s *site) starts(b *box) {
+	if !b.controlPlane && b.life != maintenance && b.keys != (rotation.Keys{}) {
+		s.signs(b)
+	}
+
 	b.renders()
 
 	for c, p := range b.kube.runs {
@@ -72,12 +76,12 @@ func (b *box) served() rotation.Keys {
 func (s *site) getsKeys(b *box, keys rotation.Keys) {
 	b.keys, b.noted = keys, keys
 
-	if b.life != running {
-		b.starts()
+	if b.life != maintenance && !b.controlPlane {
+		s.signs(b)
 	}
 
-	if !b.controlPlane {
-		s.signs(b)
+	if b.life != running {
+		s.starts(b)
 	}
 }
 

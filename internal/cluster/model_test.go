@@ -240,7 +240,7 @@ func (s *site) progress(b *box) (moved bool) {
 		if b.timer--; b.timer <= 0 {
 			b.life = b.next
 			b.boot++
-			b.starts()
+			s.starts(b)
 			b.left = false // a machine that left etcd joins again when it boots
 		}
 	case b.life == booting:
