@@ -18,7 +18,8 @@ type target struct {
 	named   bool
 }
 
-// targetsOf are the addresses, and those of networks, each once, with the named ones first.
+// targetsOf are the addresses, and those of networks, each once, with the named ones first. An empty text is a value
+// that is not known yet; no configuration has one.
 func targetsOf(addresses, networks []string, most int64) ([]target, diag.Diagnostics) {
 	var (
 		targets []target
@@ -34,6 +35,10 @@ func targetsOf(addresses, networks []string, most int64) ([]target, diag.Diagnos
 	}
 
 	for i, address := range addresses {
+		if address == "" {
+			continue
+		}
+
 		host, err := machineset.CanonicalHost(address)
 		if err != nil {
 			diags.Append(tf.Diagnostic(invalidHost.At(
@@ -69,6 +74,10 @@ func networksOf(texts []string, most int64) ([]network, diag.Diagnostics) {
 	)
 
 	for i, text := range texts {
+		if text == "" {
+			continue
+		}
+
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
 			diags.Append(tf.Diagnostic(invalidNetwork.At(
