@@ -181,3 +181,11 @@ func (a Archive) Sweep(ctx context.Context, before time.Time) (int, error) {
 		return begun.Before(before) && markOf(key) == a.Mark
 	})
 }
+
+// secretsKey is the key of the secrets beside a snapshot.
+func secretsKey(key string) string {
+	name := strings.LastIndex(key, "/") + 1
+	stem, _, _ := strings.Cut(key[name:], ".db")
+
+	return key[:name] + stem + ".secrets.yaml.age"
+}

@@ -8,21 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/backup/store"
 )
 
 // secretsLimit is more bytes than any bundle of secrets has.
 const secretsLimit = 1 << 20
-
-// secretsKey is the key of the secrets beside a snapshot.
-func secretsKey(key string) string {
-	name := strings.LastIndex(key, "/") + 1
-	stem, _, _ := strings.Cut(key[name:], ".db")
-
-	return key[:name] + stem + ".secrets.yaml.age"
-}
 
 // sealedSecrets are the secrets as they are stored, or nil.
 func (r Request) sealedSecrets() ([]byte, error) {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
@@ -55,4 +56,36 @@ func (d *Decision) hold(machine, format string, args ...any) {
 
 func (d *Decision) refuse(machine, reason, remedy string) {
 	d.Refusals = append(d.Refusals, step.Refusal{Machine: machine, Reason: reason, Remedy: remedy})
+}
+
+// Because is a cause in brackets, to append to a sentence; empty without one.
+func Because(cause string) string {
+	if cause == "" {
+		return ""
+	}
+
+	return " (" + cause + ")"
+}
+
+func (d *Decision) steps(machine string) bool {
+	return slices.ContainsFunc(d.Steps, func(s step.Step) bool { return s.On() == machine })
+}
+
+func (d *Decision) concerns(machine string) bool {
+	if d.named != nil {
+		return d.named[machine]
+	}
+
+	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return h.Machine == machine })
+}
+
+// membershipChange names the machine whose etcd membership a step already changes: one changes at a time.
+func (d *Decision) membershipChange() string {
+	for _, s := range d.Steps {
+		if s.ChangesMembers() {
+			return s.On()
+		}
+	}
+
+	return ""
 }

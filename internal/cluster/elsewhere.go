@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
@@ -16,32 +15,12 @@ import (
 // work. Once none does, it stays behind, and the next apply continues. Under -parallelism=1, or with depends_on
 // between the resources, the other run begins only after this one ends.
 
-// Standing is what one or several runs still do to API servers and kubelets that other runs wait for.
-type Standing struct {
-	// Undecided is true while a run decides the version with which an API server starts, which may be older than all
-	// running ones.
-	Undecided bool
-	// Moves is true while a run will upgrade or remove API servers, or downgrade kubelets, and waits for no other run.
-	Moves bool
-	// Oldest is the oldest kube-apiserver version that the machines of a run have or get, even if Kubernetes does not
-	// show it; empty for none.
-	Oldest string
-}
-
 // And combines two standings.
 func (s Standing) And(other Standing) Standing {
 	return Standing{
 		Undecided: s.Undecided || other.Undecided, Moves: s.Moves || other.Moves,
 		Oldest: versions.Oldest(s.Oldest, other.Oldest),
 	}
-}
-
-// Elsewhere is the Standing of all other runs of this process on the same cluster when a snapshot was taken.
-type Elsewhere struct {
-	Standing
-
-	// QuietSince is since when none of them moves anything; zero while one does, and where it is unknown.
-	QuietSince time.Time
 }
 
 // quiet reports whether no other run of this process will move API servers or kubelets. The resources of one apply

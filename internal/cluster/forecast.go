@@ -518,12 +518,9 @@ func leaveBehind(s *Snapshot, m Machine) {
 // memberIn is the ID of a machine's member in the model.
 func memberIn(m Machine) string { return cmp.Or(m.MemberID, m.Name) }
 
-func hostInURL(host string) string {
-	for _, c := range host {
-		if c == ':' {
-			return "[" + host + "]"
-		}
+// tellTalos sets the Talos version on the node of a machine of the model.
+func (s *Snapshot) tellTalos(m Machine, version string) {
+	if m.unmanaged() {
+		s.onNode(m.NodeName, func(n *kubestate.Node) { n.TalosVersion = version })
 	}
-
-	return host
 }

@@ -8,6 +8,17 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
+// kubernetesUpgrade is one round of a Kubernetes upgrade.
+type kubernetesUpgrade struct {
+	want   Spec
+	have   Snapshot
+	policy Policy
+	// target is the current target version, and final whether it is the wanted one. back is true while components that
+	// are newer than wanted are downgraded.
+	target      string
+	final, back bool
+}
+
 // image is the next image of a component on a machine; empty where it has none, or where its current one is unknown.
 func (u kubernetesUpgrade) image(m Machine, c kubenames.Component) string {
 	if u.have.Machines[m.Name].Images == nil || u.have.Machines[m.Name].Access != step.Member {
@@ -159,4 +170,23 @@ func (u kubernetesUpgrade) showsOther(m Machine, c kubenames.Component) bool {
 // changes reports whether a component gets another image, instead of only being waited for.
 func (u kubernetesUpgrade) changes(m Machine, c kubenames.Component) bool {
 	return u.lacks(m, c) && u.has(m, c) != u.image(m, c)
+}
+
+// order is the order in which components change. A downgrade reverses it, so that no component is ever newer than the
+// API server it uses.
+func (u kubernetesUpgrade) order() []kubenames.Component {
+	order := kubenames.Components()
+	if u.back {
+		slices.Reverse(order)
+	}
+
+	return order
+}
+
+// keepsKubelet reports whether the kubelet of a machine stays, because another one would need a drain of its node.
+func (u kubernetesUpgrade) keepsKubelet(m Machine) bool { return m.Locked && u.policy.DrainForKubelet }
+
+// runs reports whether a machine runs a Talos; an empty schematic matches any.
+func runs(s step.MachineState, version, schematic string) bool {
+	return s.TalosVersion == version && (schematic == "" || s.Schematic == schematic)
 }

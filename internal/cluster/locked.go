@@ -88,9 +88,6 @@ func refuseLockedRemoval(leaving []Machine, d *Decision) {
 	}
 }
 
-// keepsKubelet reports whether the kubelet of a machine stays, because another one would need a drain of its node.
-func (u kubernetesUpgrade) keepsKubelet(m Machine) bool { return m.Locked && u.policy.DrainForKubelet }
-
 // keepKubelets lists the kubelets that stay.
 func (u kubernetesUpgrade) keepKubelets(d *Decision) {
 	if u.target == "" {

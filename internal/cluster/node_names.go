@@ -13,9 +13,6 @@ import (
 // would report one node. A machine that gets the name of a leaving one, as new hardware under the same key does,
 // joins when that one is out.
 
-// waitingMachine is a machine that cannot join yet, and the removed one that has its name.
-type waitingMachine struct{ machine, predecessor Machine }
-
 // withoutWaiting is the spec without the machines that cannot join yet, because a removed machine still has their
 // name. All rules want them only once it is out, so the change is a removal first and then a join.
 func (s Spec) withoutWaiting(have Snapshot, p Policy) Spec {

@@ -29,20 +29,6 @@ func PhaseOf(want Spec, have Snapshot) Phase {
 	}
 }
 
-// Unready is why machines are not a working part of the cluster yet, by name; see [NotReady].
-func Unready(want Spec, have Snapshot) map[string]string {
-	lacks := map[string]string{}
-	have = have.indexed()
-
-	for _, m := range want.all() {
-		if reason := NotReady(want, have, m); reason != "" {
-			lacks[m.Name] = reason
-		}
-	}
-
-	return lacks
-}
-
 // HasMembers reports whether any machine of the spec belongs to its cluster.
 func HasMembers(want Spec, have Snapshot) bool {
 	for _, m := range want.Machines {

@@ -1,11 +1,5 @@
 package cluster
 
-import (
-	"slices"
-
-	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-)
-
 // Plan compares what is wanted with what was observed. It is pure: the same arguments give the same decision.
 //
 // The rules, in their order: which machines may be contacted (identity), the remains of lost machines, lost volumes,
@@ -92,25 +86,4 @@ func holdUntilReady(want Spec, have Snapshot, d *Decision) {
 			d.hold(m.Name, "responds only at its former address %s, not at %s", at, m.Address)
 		}
 	}
-}
-
-func (d *Decision) steps(machine string) bool {
-	return slices.ContainsFunc(d.Steps, func(s step.Step) bool { return s.On() == machine })
-}
-
-func (d *Decision) concerns(machine string) bool {
-	if d.named != nil {
-		return d.named[machine]
-	}
-
-	return d.steps(machine) || slices.ContainsFunc(d.Holds, func(h step.Hold) bool { return h.Machine == machine })
-}
-
-// Because is a cause in brackets, to append to a sentence; empty without one.
-func Because(cause string) string {
-	if cause == "" {
-		return ""
-	}
-
-	return " (" + cause + ")"
 }

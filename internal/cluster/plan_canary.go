@@ -17,13 +17,6 @@ import (
 // A machine that does not work is changed before, because the change may repair it, and the canary pool may wait for
 // it. A locked canary machine keeps its state, and nothing waits for it.
 
-// Canary is the pool of workers that changes first; its zero value is none.
-type Canary struct {
-	Pool string
-	// Soak is how long it is observed before others follow.
-	Soak time.Duration
-}
-
 // IsCanary reports whether a machine is in the canary pool.
 func (s Spec) IsCanary(m Machine) bool {
 	return s.Canary.Pool != "" && m.Role == step.Worker && m.Pool == s.Canary.Pool
@@ -38,13 +31,6 @@ func (s Spec) canaries() (machines []Machine) {
 	}
 
 	return machines
-}
-
-// canaryTurn is what the machines outside the canary pool wait for; its zero value is nothing.
-type canaryTurn struct {
-	waits string
-	// soak is the step that ends the wait; nil while it runs, or something else is left to do.
-	soak step.Step
 }
 
 func (t canaryTurn) plan(d *Decision) {

@@ -2,32 +2,11 @@ package cluster
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
-	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 )
-
-// rollout is one round of changes to running machines.
-type rollout struct {
-	want   Spec
-	have   Snapshot
-	policy Policy
-	// upgrades are the next ones of machines.
-	upgrades map[string]step.Upgrade
-	// kubernetes is the version in configurations of machines without images.
-	kubernetes string
-	// keys are the next keys of machines.
-	keys keyPlan
-	// hops are those that come first, and locked those of machines that do not make them.
-	hops, locked hops
-	// etcd is the versions of all its members.
-	etcd etcdstate.Together
-	// canary is what machines outside the canary pool wait for.
-	canary canaryTurn
-}
 
 func newRollout(want Spec, have Snapshot, p Policy) rollout {
 	r := rollout{want: want, have: have, policy: p, upgrades: map[string]step.Upgrade{}, kubernetes: joinsWith(want, have),
@@ -117,35 +96,6 @@ func leftEtcd(have Snapshot, m Machine) bool {
 	return m.Role == step.ControlPlane && m.Platform().Reboots && s.Access == step.Member &&
 		s.Stage == step.StageRunning && s.EtcdService == step.ServiceFinished && !s.BootstrapRequested &&
 		have.Etcd.Known && !member && s.Busy == "" && !s.GoingDown()
-}
-
-// EvacuationOf is how a machine is taken out of service. It is not drained when its node is not Ready, because its
-// pods cannot terminate in order. It is not drained either when that is the only node, because its pods have no other
-// node.
-func EvacuationOf(have Snapshot, m Machine, p Policy) step.Evacuation {
-	var e step.Evacuation
-
-	if n, ok := have.NodeOf(m); ok && have.Kubernetes.Reachable {
-		e.Node, e.Drain = n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
-		e.Volumes = e.Drain && !p.Drain.IgnoreVolumes
-	}
-
-	e.HandOver = m.Role == step.ControlPlane && have.Leads(m)
-
-	return e
-}
-
-// outOfService says why a machine does not work: it is not ready, or talosop cordoned its node. Empty when it works.
-func outOfService(want Spec, have Snapshot, m Machine) string {
-	if reason := NotReady(want, have, m); reason != "" {
-		return reason
-	}
-
-	if node, ok := have.NodeOf(m); ok && node.HeldBack() {
-		return fmt.Sprintf("its node %s is cordoned", node.Name)
-	}
-
-	return ""
 }
 
 // planChanges rolls changes over the running machines: control planes one by one, then the workers of each pool
@@ -322,17 +272,6 @@ func (r rollout) inTransit(m Machine, change step.Step) string {
 	}
 }
 
-// hasEtcd reports whether there is a cluster that a change could harm.
-func hasEtcd(want Spec, have Snapshot) bool {
-	return want.Bootstrapped || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 || len(have.Kubernetes.Nodes) > 0 ||
-		slices.ContainsFunc(want.sorted(step.ControlPlane), func(m Machine) bool {
-			s := have.Machines[m.Name]
-
-			return s.Access == step.Member &&
-				(s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == step.StageRunning && s.Ready)
-		})
-}
-
 // turn names the control plane that changes next, and why the others wait. A machine that lacks something goes first,
 // because the change may repair it. Among these, one whose etcd does not run is first, because it costs no vote.
 // Otherwise every other control plane must be healthy.
@@ -403,4 +342,9 @@ func (r rollout) inHand() string {
 	}
 
 	return ""
+}
+
+// disrupts is true for a step that takes a working machine out of service: not a blank one, nor one that is lost.
+func disrupts(op step.Step, have Snapshot) bool {
+	return op.Disrupts() && !op.OnLost() && have.Machines[op.On()].Access != step.Maintenance
 }

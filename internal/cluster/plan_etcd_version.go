@@ -10,9 +10,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// etcdWith is the minor etcd version of a machine with a Talos version.
-func (m Machine) etcdWith(talos string) string { return cmp.Or(m.Etcd, etcdstate.OfTalos(talos)) }
-
 // etcdVersions are those of all members: as they report, and from their Talos version where they were not asked.
 func etcdVersions(want Spec, have Snapshot) etcdstate.Together {
 	var all []etcdstate.Versions

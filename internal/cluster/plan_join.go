@@ -147,12 +147,6 @@ func versionUnknown(want Spec, have Snapshot, p Policy) bool {
 		KubernetesRunning(want, have) == ""
 }
 
-// mayComeBack is true while the Kubernetes API may only be away for a moment.
-func mayComeBack(have Snapshot, p Policy) bool {
-	return !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
-		have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
-}
-
 // formerMember is the former etcd member of a machine in maintenance mode: the recorded one, or the one with its
 // node's name or its address.
 func formerMember(want Spec, have Snapshot, m Machine) (etcdstate.Member, bool) {
@@ -264,15 +258,4 @@ func planExpulsion(want Spec, have Snapshot, m Machine, member etcdstate.Member,
 	}
 
 	d.step(step.RemoveMember{Machine: m.Name, Member: member.ID, Via: via})
-}
-
-// membershipChange names the machine whose etcd membership a step already changes: one changes at a time.
-func (d *Decision) membershipChange() string {
-	for _, s := range d.Steps {
-		if s.ChangesMembers() {
-			return s.On()
-		}
-	}
-
-	return ""
 }

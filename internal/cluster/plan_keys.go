@@ -8,15 +8,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// keyPlan decides the next keys of machines from the keys of all machines of the cluster.
-type keyPlan struct {
-	want Spec
-	have Snapshot
-	all  rotation.Cluster
-	// blind is true while the machines outside the spec are unknown.
-	blind bool
-}
-
 func planKeys(want Spec, have Snapshot) keyPlan {
 	k := keyPlan{want: want, have: have}
 

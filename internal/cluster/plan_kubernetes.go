@@ -31,17 +31,6 @@ import (
 // kubelet waits for the API servers of other resources, or stays behind when none of their runs works (elsewhere.go).
 // Controller managers and schedulers wait only for the API servers of their own resource.
 
-// kubernetesUpgrade is one round of a Kubernetes upgrade.
-type kubernetesUpgrade struct {
-	want   Spec
-	have   Snapshot
-	policy Policy
-	// target is the current target version, and final whether it is the wanted one. back is true while components that
-	// are newer than wanted are downgraded.
-	target      string
-	final, back bool
-}
-
 // planKubernetes upgrades Kubernetes on running machines, once nothing else is left to do.
 func planKubernetes(want Spec, have Snapshot, p Policy, d *Decision) {
 	u, left := newKubernetesUpgrade(want, have, p)
@@ -111,17 +100,6 @@ func (d *Decision) busyElsewhere(have Snapshot) string {
 	}
 
 	return ""
-}
-
-// order is the order in which components change. A downgrade reverses it, so that no component is ever newer than the
-// API server it uses.
-func (u kubernetesUpgrade) order() []kubenames.Component {
-	order := kubenames.Components()
-	if u.back {
-		slices.Reverse(order)
-	}
-
-	return order
 }
 
 // stages are the components that change together on one machine, in order.

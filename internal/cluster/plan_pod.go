@@ -11,15 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-// podMissing is what a wanted container lacks that does not exist on the host cluster. It is created before anything
-// is planned, so it never counts as a machine without data.
-const podMissing = "its pod does not exist"
-
-// removedAndGone is true for a removed machine of which nothing is left.
-func removedAndGone(want Spec, m Machine, s step.MachineState) bool {
-	return s.Access == step.Gone && !slices.ContainsFunc(want.Machines, func(w Machine) bool { return w.Name == m.Name })
-}
-
 // outdated is true for a container whose pod must be replaced, until this run did.
 func outdated(m Machine, s step.MachineState) bool {
 	return m.Replace != "" && !s.Current && s.Upgraded.Version == ""

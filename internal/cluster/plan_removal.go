@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
@@ -191,16 +190,6 @@ func planDeparture(want Spec, have Snapshot, m Machine, p Policy, d *Decision) {
 	}
 
 	d.step(step.LeaveEtcd{Machine: m.Name, Member: member.ID, Evacuation: lastEvacuation(have, m, p)})
-}
-
-// resetStep is the reset of a machine that leaves.
-func (m Machine) resetStep() step.Reset {
-	kept := slices.DeleteFunc(slices.Clone(m.UserVolumes),
-		func(volume string) bool {
-			return m.Reset.WipesSystemDisk() || slices.Contains(m.Reset.Volumes(), volume)
-		})
-
-	return step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, How: m.Reset, Keeps: strings.Join(kept, ", ")}
 }
 
 // lastEvacuation is how a machine is taken out of service that leaves.

@@ -3,21 +3,9 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
-
-// Rejoining is a control plane that a run of this process takes out of the cluster to create it again. It counts
-// until its create ends with a ready machine.
-type Rejoining struct {
-	// Name is its name in messages.
-	Name string
-	// Since is when it was out of the cluster, wiped; zero until then.
-	Since time.Time
-	// Joins is true once its create has begun. Failed is true when its removal or its create ended with an error.
-	Joins, Failed bool
-}
 
 // holdRemoval decides whether the control planes in want.Removed must stay in etcd because of replacements. A
 // replacement shrinks etcd only until the machine joins again, so each removal alone keeps quorum while all of them

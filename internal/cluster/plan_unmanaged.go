@@ -8,15 +8,8 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
-	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
-
-// UnmanagedPool is the pool of [Spec.ChangeOnly] in [Spec.Pools]: no user's pool begins with a space.
-const UnmanagedPool = " unmanaged"
-
-// UnmanagedName is the name of a machine of [Spec.ChangeOnly], from its node.
-func UnmanagedName(node string) string { return "node " + node }
 
 // OfUnmanaged reports whether a step is on such a machine.
 func OfUnmanaged(step step.Step) bool { return strings.HasPrefix(step.On(), UnmanagedName("")) }
@@ -45,12 +38,6 @@ func (s Spec) withoutScaledIn(have Snapshot) Spec {
 func (s Spec) changesOnly(have Snapshot, name string) bool {
 	return slices.ContainsFunc(s.ChangeOnly,
 		func(m Machine) bool { return m.Name == name && have.Machines[name].NodeName == m.NodeName })
-}
-
-// outgrown is true for a machine without a resource that is not older than wanted, or not the one whose node was
-// observed: it never gets another Talos.
-func outgrown(m Machine, s step.MachineState) bool {
-	return m.unmanaged() && (s.NodeName != m.NodeName || !versions.Older(s.TalosVersion, m.TalosVersion))
 }
 
 // holdBusyUnmanaged waits for steps on machines without a resource, as planJoins does for all others.
@@ -153,11 +140,4 @@ func (r rollout) holdUnmanaged(m Machine, d *Decision) {
 	}
 
 	d.hold(m.Name, "%s; the wait ends when its node is deleted", reason)
-}
-
-// tellTalos sets the Talos version on the node of a machine of the model.
-func (s *Snapshot) tellTalos(m Machine, version string) {
-	if m.unmanaged() {
-		s.onNode(m.NodeName, func(n *kubestate.Node) { n.TalosVersion = version })
-	}
 }

@@ -63,17 +63,6 @@ func reinstalls(m Machine, s step.MachineState) bool {
 	return m.Reinstall && s.TalosVersion == m.TalosVersion && s.Upgraded.Version != m.TalosVersion
 }
 
-// hop is the next minor version of all machines that need one: every machine finishes it before the first one
-// continues.
-type hop struct {
-	// target is the version, empty where there is none, and until says which machine must do what before others
-	// continue.
-	target, until string
-}
-
-// hops are the first ones among upgrades and among downgrades.
-type hops struct{ up, down hop }
-
 // findHops finds the lowest version that any machine must reach next, and the highest one among downgrades. A machine
 // that was upgraded and has not worked since has not finished its hop. A silent machine may still be at the beginning
 // of its path, unless this run upgraded it.
@@ -152,11 +141,6 @@ func (h hops) before(upgrade step.Upgrade) string {
 	}
 
 	return first.until
-}
-
-// runs reports whether a machine runs a Talos; an empty schematic matches any.
-func runs(s step.MachineState, version, schematic string) bool {
-	return s.TalosVersion == version && (schematic == "" || s.Schematic == schematic)
 }
 
 // nextRelease is the next release on a machine's path from a version to the wanted one. Talos supports upgrades to

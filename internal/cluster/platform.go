@@ -42,3 +42,13 @@ func (m Machine) Platform() Platform {
 
 	return Metal
 }
+
+func hostInURL(host string) string {
+	for _, c := range host {
+		if c == ':' {
+			return "[" + host + "]"
+		}
+	}
+
+	return host
+}

@@ -9,6 +9,10 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 )
 
+// podMissing is what a wanted container lacks that does not exist on the host cluster. It is created before anything
+// is planned, so it never counts as a machine without data.
+const podMissing = "its pod does not exist"
+
 // NotReady says what a machine that answers still lacks to count as a working part of its cluster; empty when it
 // lacks nothing.
 func NotReady(want Spec, have Snapshot, m Machine) string {
@@ -110,4 +114,69 @@ func conditionName(condition string) string {
 	name, _, _ := strings.Cut(condition, ":")
 
 	return name
+}
+
+// mayComeBack is true while the Kubernetes API may only be away for a moment.
+func mayComeBack(have Snapshot, p Policy) bool {
+	return !have.Kubernetes.Reachable && !have.Kubernetes.Since.IsZero() &&
+		have.Time.Sub(have.Kubernetes.Since) <= p.BootTimeout
+}
+
+// hasEtcd reports whether there is a cluster that a change could harm.
+func hasEtcd(want Spec, have Snapshot) bool {
+	return want.Bootstrapped || !want.OwnsBootstrap() || len(have.Etcd.Members) > 0 || len(have.Kubernetes.Nodes) > 0 ||
+		slices.ContainsFunc(want.sorted(step.ControlPlane), func(m Machine) bool {
+			s := have.Machines[m.Name]
+
+			return s.Access == step.Member &&
+				(s.BootstrapRequested || s.EtcdService.ProvesData() || s.Stage == step.StageRunning && s.Ready)
+		})
+}
+
+// outOfService says why a machine does not work: it is not ready, or talosop cordoned its node. Empty when it works.
+func outOfService(want Spec, have Snapshot, m Machine) string {
+	if reason := NotReady(want, have, m); reason != "" {
+		return reason
+	}
+
+	if node, ok := have.NodeOf(m); ok && node.HeldBack() {
+		return fmt.Sprintf("its node %s is cordoned", node.Name)
+	}
+
+	return ""
+}
+
+// EvacuationOf is how a machine is taken out of service. It is not drained when its node is not Ready, because its
+// pods cannot terminate in order. It is not drained either when that is the only node, because its pods have no other
+// node.
+func EvacuationOf(have Snapshot, m Machine, p Policy) step.Evacuation {
+	var e step.Evacuation
+
+	if n, ok := have.NodeOf(m); ok && have.Kubernetes.Reachable {
+		e.Node, e.Drain = n.Name, n.Ready && !p.Drain.Skip && len(have.Kubernetes.Nodes) > 1
+		e.Volumes = e.Drain && !p.Drain.IgnoreVolumes
+	}
+
+	e.HandOver = m.Role == step.ControlPlane && have.Leads(m)
+
+	return e
+}
+
+// Unready is why machines are not a working part of the cluster yet, by name; see [NotReady].
+func Unready(want Spec, have Snapshot) map[string]string {
+	lacks := map[string]string{}
+	have = have.indexed()
+
+	for _, m := range want.all() {
+		if reason := NotReady(want, have, m); reason != "" {
+			lacks[m.Name] = reason
+		}
+	}
+
+	return lacks
+}
+
+// removedAndGone is true for a removed machine of which nothing is left.
+func removedAndGone(want Spec, m Machine, s step.MachineState) bool {
+	return s.Access == step.Gone && !slices.ContainsFunc(want.Machines, func(w Machine) bool { return w.Name == m.Name })
 }

@@ -29,12 +29,6 @@ func (m Machine) Proven(s step.MachineState) bool {
 	}
 }
 
-// hidesHardware is true where the machine that waits in maintenance mode at an address does not report the known
-// hardware UUID, and this run did not reset it: the known machine may work elsewhere.
-func (m Machine) hidesHardware(s step.MachineState) bool {
-	return s.Access == step.Maintenance && !s.Resetting && m.UUID != "" && !m.Proven(s)
-}
-
 // UUIDToCompare is the hardware UUID that a machine must have when something is sent to it. Only [Machine.Proven]
 // accepts one in maintenance mode that reports none.
 func (m Machine) UUIDToCompare(s step.MachineState) string {

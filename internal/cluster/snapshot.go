@@ -41,6 +41,47 @@ type Snapshot struct {
 	networked bool
 }
 
+// Window is the state of a maintenance window at the time of an observation; its zero value is open. Outside it,
+// nothing is taken out of service.
+type Window struct {
+	Closed bool
+	// Opens is when it opens again; zero where it never does.
+	Opens time.Time
+	// Refuses is true where the run does not wait for that: the user does not want it, or the run ends before.
+	Refuses bool
+}
+
+// Rejoining is a control plane that a run of this process takes out of the cluster to create it again. It counts
+// until its create ends with a ready machine.
+type Rejoining struct {
+	// Name is its name in messages.
+	Name string
+	// Since is when it was out of the cluster, wiped; zero until then.
+	Since time.Time
+	// Joins is true once its create has begun. Failed is true when its removal or its create ended with an error.
+	Joins, Failed bool
+}
+
+// Elsewhere is the Standing of all other runs of this process on the same cluster when a snapshot was taken.
+type Elsewhere struct {
+	Standing
+
+	// QuietSince is since when none of them moves anything; zero while one does, and where it is unknown.
+	QuietSince time.Time
+}
+
+// Standing is what one or several runs still do to API servers and kubelets that other runs wait for.
+type Standing struct {
+	// Undecided is true while a run decides the version with which an API server starts, which may be older than all
+	// running ones.
+	Undecided bool
+	// Moves is true while a run will upgrade or remove API servers, or downgrade kubelets, and waits for no other run.
+	Moves bool
+	// Oldest is the oldest kube-apiserver version that the machines of a run have or get, even if Kubernetes does not
+	// show it; empty for none.
+	Oldest string
+}
+
 // indexed is the snapshot with indexed nodes, so that a plan goes through them once and not once for every machine.
 func (s Snapshot) indexed() Snapshot {
 	if s.nodes != nil {
@@ -171,4 +212,10 @@ func sameHost(a, b string) bool {
 	}
 
 	return strings.EqualFold(a, b)
+}
+
+// hidesHardware is true where the machine that waits in maintenance mode at an address does not report the known
+// hardware UUID, and this run did not reset it: the known machine may work elsewhere.
+func (m Machine) hidesHardware(s step.MachineState) bool {
+	return s.Access == step.Maintenance && !s.Resetting && m.UUID != "" && !m.Proven(s)
 }

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/etcdstate"
 	"github.com/talosop/terraform-provider-talosop/internal/kubenames"
 	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
@@ -215,6 +217,16 @@ type Remembered struct {
 	Replace string
 }
 
+// waitingMachine is a machine that cannot join yet, and the removed one that has its name.
+type waitingMachine struct{ machine, predecessor Machine }
+
+// Canary is the pool of workers that changes first; its zero value is none.
+type Canary struct {
+	Pool string
+	// Soak is how long it is observed before others follow.
+	Soak time.Duration
+}
+
 // MachineAt is a machine of which only the address is known.
 func MachineAt(name string, role step.Role, address string) Machine {
 	return Machine{Name: name, Role: role, Wanted: Wanted{Address: address}}
@@ -420,4 +432,17 @@ func DefaultPolicy() Policy {
 		OthersGrace: 30 * time.Second, RejoinTimeout: 15 * time.Minute, EndpointTimeout: time.Minute,
 		Drain: DrainPolicy{Timeout: 5 * time.Minute, OnTimeout: DrainFail},
 	}
+}
+
+// etcdWith is the minor etcd version of a machine with a Talos version.
+func (m Machine) etcdWith(talos string) string { return cmp.Or(m.Etcd, etcdstate.OfTalos(talos)) }
+
+// resetStep is the reset of a machine that leaves.
+func (m Machine) resetStep() step.Reset {
+	kept := slices.DeleteFunc(slices.Clone(m.UserVolumes),
+		func(volume string) bool {
+			return m.Reset.WipesSystemDisk() || slices.Contains(m.Reset.Volumes(), volume)
+		})
+
+	return step.Reset{Machine: m.Name, Role: m.Role, Container: m.Container, How: m.Reset, Keeps: strings.Join(kept, ", ")}
 }

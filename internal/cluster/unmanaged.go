@@ -14,6 +14,9 @@ import (
 // They have no resource, so nothing here creates, configures, resets or removes one, and they come and go. They still
 // count as etcd members (quorumOf, Unowned) and for the version skew.
 
+// UnmanagedPool is the pool of [Spec.ChangeOnly] in [Spec.Pools]: no user's pool begins with a space.
+const UnmanagedPool = " unmanaged"
+
 // Unmanaged are the nodes of machines without a resource, nil while the Kubernetes API does not respond: they are
 // outside the spec, and no resource marked them. A node that just joined is one of them until its resource marks it.
 func Unmanaged(want Spec, have Snapshot) []kubestate.Node {
@@ -97,4 +100,13 @@ func (u kubernetesUpgrade) refuseBeyondUnmanaged(d *Decision) {
 
 		return
 	}
+}
+
+// UnmanagedName is the name of a machine of [Spec.ChangeOnly], from its node.
+func UnmanagedName(node string) string { return "node " + node }
+
+// outgrown is true for a machine without a resource that is not older than wanted, or not the one whose node was
+// observed: it never gets another Talos.
+func outgrown(m Machine, s step.MachineState) bool {
+	return m.unmanaged() && (s.NodeName != m.NodeName || !versions.Older(s.TalosVersion, m.TalosVersion))
 }

@@ -7,21 +7,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 )
 
-// Window is the state of a maintenance window at the time of an observation; its zero value is open. Outside it,
-// nothing is taken out of service.
-type Window struct {
-	Closed bool
-	// Opens is when it opens again; zero where it never does.
-	Opens time.Time
-	// Refuses is true where the run does not wait for that: the user does not want it, or the run ends before.
-	Refuses bool
-}
-
-// disrupts is true for a step that takes a working machine out of service: not a blank one, nor one that is lost.
-func disrupts(op step.Step, have Snapshot) bool {
-	return op.Disrupts() && !op.OnLost() && have.Machines[op.On()].Access != step.Maintenance
-}
-
 // holdOutside holds the disruptive steps of a decision until the window opens. A run that does not wait is refused,
 // once everything else is done and every other machine works.
 func (d *Decision) holdOutside(want Spec, have Snapshot) {

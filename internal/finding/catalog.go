@@ -44,10 +44,6 @@ type Message struct {
 	invalid bool
 }
 
-// Args are the arguments of a message by name: names and texts, lists of them, numbers, or values that print
-// themselves.
-type Args map[string]any
-
 // Error adds the message of an error to a catalog.
 func (c *Catalog) Error(code, summary string, detail ...string) Message {
 	return c.add(Message{Code: code, Severity: Error, Summary: summary, Detail: detail})
@@ -174,8 +170,6 @@ func paragraphs(parts []string) string {
 type names []string
 
 func (n names) String() string { return Describe(n) }
-
-const bullet = "\n  - "
 
 // bullets lists texts, one on each line.
 func bullets(list names) string {

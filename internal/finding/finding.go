@@ -17,6 +17,10 @@ const (
 	Error
 )
 
+// Args are the arguments of a message by name: names and texts, lists of them, numbers, or values that print
+// themselves.
+type Args map[string]any
+
 func (s Severity) String() string {
 	if s == Error {
 		return "Error"

@@ -1,8 +1,6 @@
 package finding
 
-import (
-	"strings"
-)
+import "strings"
 
 // Report is the detail of a diagnostic about work on machines.
 type Report struct {
@@ -15,6 +13,8 @@ type Report struct {
 	// Next is what to do.
 	Next string
 }
+
+const bullet = "\n  - "
 
 func (r Report) String() string {
 	var b strings.Builder

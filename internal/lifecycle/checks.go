@@ -2,11 +2,13 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
+	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
@@ -127,4 +129,14 @@ func (g *checkGate) close(tell func(Event)) {
 	if err := <-g.answered; err != nil {
 		tell(Event{State: Note, Reason: "the health checks were interrupted: " + err.Error()})
 	}
+}
+
+// finally does work whose panic becomes an error that ends the run, because a retry would panic again.
+func finally(work func() error) error {
+	err := panics.Do(work)
+	if e := (*panics.Error)(nil); errors.As(err, &e) {
+		return wait.Permanent(err)
+	}
+
+	return err
 }

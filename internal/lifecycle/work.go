@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -190,16 +189,6 @@ func (w *work) admits(
 	return w.hooks.admits(ctx, m, cmp.Or(have.Machines[m.Name].NodeName, m.NodeName, m.Name))
 }
 
-// finally does work whose panic becomes an error that ends the run, because a retry would panic again.
-func finally(work func() error) error {
-	err := panics.Do(work)
-	if e := (*panics.Error)(nil); errors.As(err, &e) {
-		return wait.Permanent(err)
-	}
-
-	return err
-}
-
 // endsWithoutLock reports whether a step is the reset that ends a cluster. An API that rejects writes of the lock
 // must not hold it, because no other run can acquire the lock either.
 func (w *work) endsWithoutLock(op step.Step) bool {
@@ -222,9 +211,6 @@ func (w *work) carryOut(ctx context.Context, o stepRun, watch *observer, have cl
 
 	return w.runner.execute(ctx, o)
 }
-
-// errUnconfirmed marks the error of a step that was called off before its effect.
-var errUnconfirmed = errors.New("canceled")
 
 // confirm checks once more right before a machine goes out of service. During its drain the lock may have been lost,
 // other machines may have failed, or the run may be ending. have is the observation on which the step was decided.
@@ -538,66 +524,3 @@ func sameState(a, b step.MachineState) bool {
 
 	return reflect.DeepEqual(a, b)
 }
-
-// Errors that end a run.
-var (
-	// ErrNoProgress means that a step succeeded without any effect.
-	ErrNoProgress = errors.New("no progress")
-	// ErrLeftBehind means that a teardown finished except for some machines.
-	ErrLeftBehind = errors.New("some machines could not be reset")
-)
-
-// StepError is the error of a step.
-type StepError struct {
-	Step step.Step
-	Err  error
-}
-
-func (e *StepError) Error() string { return e.Step.String() + ": " + e.Err.Error() }
-
-func (e *StepError) Unwrap() error { return e.Err }
-
-// RefusedError is the error of a run that the planner refuses to begin or to continue.
-type RefusedError struct{ Refusals []step.Refusal }
-
-func (e *RefusedError) Error() string {
-	texts := make([]string, len(e.Refusals))
-	for i, r := range e.Refusals {
-		texts[i] = r.String()
-	}
-
-	return strings.Join(texts, "; ")
-}
-
-// IncompleteError is the error of a run that did not finish. Another run continues.
-type IncompleteError struct {
-	// Phase is the phase of the cluster.
-	Phase cluster.Phase
-	// Holds is why the run waited.
-	Holds []step.Hold
-	// Failed has the last error of each machine, except for one that is Err.
-	Failed []*StepError
-	// Done lists the finished steps.
-	Done []step.Step
-	// Err is why the run stopped.
-	Err error
-}
-
-func (e *IncompleteError) Error() string {
-	var b strings.Builder
-
-	fmt.Fprintf(&b, "stopped in phase %s: %v", e.Phase, e.Err)
-
-	for _, failed := range e.Failed {
-		fmt.Fprintf(&b, "; %v", failed)
-	}
-
-	for _, h := range e.Holds {
-		fmt.Fprintf(&b, "; %s", h)
-	}
-
-	return b.String()
-}
-
-// Unwrap returns the cause, so that errors.Is finds a canceled or expired context.
-func (e *IncompleteError) Unwrap() error { return e.Err }

@@ -1,8 +1,6 @@
 package machineconfig
 
 import (
-	"strings"
-
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/config/validation"
 )
@@ -87,18 +85,4 @@ func giveInstallDisk(main *v1alpha1.Config) error {
 	}
 
 	return nil
-}
-
-// oneLine turns the nested lists of problems of the machinery library into one line.
-func oneLine(err error) string {
-	var lines []string
-
-	for line := range strings.Lines(err.Error()) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "* ")
-		if line != "" && !strings.HasSuffix(line, "occurred:") {
-			lines = append(lines, line)
-		}
-	}
-
-	return strings.Join(lines, "; ")
 }

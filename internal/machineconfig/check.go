@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"strings"
 	"sync"
 
-	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/k8s"
@@ -223,14 +223,6 @@ func controlPlaneSecrets(p config.Provider, bundle *secrets.Bundle) []identitySe
 	return []identitySecret{aggregator, account}
 }
 
-func certificate(pair *x509.PEMEncodedCertificateAndKey) []byte {
-	if pair == nil {
-		return nil
-	}
-
-	return pair.Crt
-}
-
 func hasInstallDisk(provider config.Provider) bool {
 	if own := provider.UnattendedInstallConfig(); own != nil {
 		return true // it is not valid without one
@@ -239,4 +231,18 @@ func hasInstallDisk(provider config.Provider) bool {
 	install := provider.RawV1Alpha1().MachineConfig.MachineInstall
 
 	return install != nil && (install.InstallDisk != "" || install.InstallDiskSelector != nil)
+}
+
+// oneLine turns the nested lists of problems of the machinery library into one line.
+func oneLine(err error) string {
+	var lines []string
+
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "* ")
+		if line != "" && !strings.HasSuffix(line, "occurred:") {
+			lines = append(lines, line)
+		}
+	}
+
+	return strings.Join(lines, "; ")
 }

@@ -38,6 +38,12 @@ type Change struct {
 	element fieldpath.Path
 }
 
+const (
+	redactedValue = "redacted"
+	// shortestSecret keeps a secret like "a" from redacting every message.
+	shortestSecret = 4
+)
+
 // String is the change on one line.
 func (c Change) String() string {
 	where := strings.TrimSuffix(c.Document+": "+c.Path.String(), ": ")

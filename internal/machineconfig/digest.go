@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
@@ -64,17 +62,6 @@ func Digest(cfg []byte) (string, error) {
 	sum := sha256.Sum256([]byte(strings.Join(canonical, "\n")))
 
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
-}
-
-// document is one document of a configuration as data. All but the content is shared, and not to be changed.
-type document struct {
-	id identity
-	// content is decoded YAML, normalized by the machinery library where it can load the document.
-	content any
-	// provider is the loaded document, with all it says; nil when the library cannot load it.
-	provider config.Provider
-	// node is what was read.
-	node *yaml.Node
 }
 
 // load reads a configuration as data, without the images of Kubernetes. Errors do not quote values.
@@ -154,42 +141,7 @@ func contentOf(provider config.Provider, source chunk) (any, error) {
 	return decodeNode(node)
 }
 
-// Document is one document of a configuration as data, for those who compare configurations value by value.
-type Document struct {
-	// APIVersion, Kind and Name are its identity; the main one has no kind.
-	APIVersion, Kind, Name string
-	// Content is the rest of it, without the keys that are rotated.
-	Content map[string]any
-	// Hidden is whether the value at a path is secret, or often is.
-	Hidden func(fieldpath.Path) bool
-}
-
 // HasImage reports whether a document has the image of a component of Kubernetes at a path.
 func (d Document) HasImage(path fieldpath.Path) bool {
 	return slices.ContainsFunc(places.Images(), func(f places.Fact) bool { return f.Covers(d.Kind, path) })
-}
-
-// Documents reads a configuration as data: its documents by the names that plans call them.
-func Documents(cfg []byte) (map[string]Document, error) {
-	documents, err := loadWhole(cfg)
-	if err != nil {
-		return nil, err
-	}
-
-	all := map[string]Document{}
-
-	for _, d := range documents {
-		hidden, err := hiddenPaths(d)
-		if err != nil {
-			return nil, err
-		}
-
-		content, _ := withoutKeys(d.id, withInstallReboot(d.id, d.content)).(map[string]any)
-		maps.DeleteFunc(content, func(key string, _ any) bool { return d.identifies(fieldpath.Path{key}) })
-
-		all[d.id.String()] = Document{APIVersion: d.id.apiVersion, Kind: d.id.kind, Name: d.id.name, Content: content,
-			Hidden: hidden}
-	}
-
-	return all, nil
 }

@@ -24,6 +24,31 @@ type documents struct {
 	ineffective []*FieldError
 }
 
+// rawDocument is a document of a kind the machinery library does not know.
+type rawDocument struct {
+	identity
+
+	// text is the document as its author wrote it, without separator and with a final line break. When
+	// several patches contribute to it, it is what they merge into.
+	text string
+}
+
+// document is one document of a configuration as data. All but the content is shared, and not to be changed.
+type document struct {
+	id identity
+	// content is decoded YAML, normalized by the machinery library where it can load the document.
+	content any
+	// provider is the loaded document, with all it says; nil when the library cannot load it.
+	provider config.Provider
+	// node is what was read.
+	node *yaml.Node
+}
+
+const (
+	patchKey    = "$patch"
+	deleteValue = "delete"
+)
+
 // count is how many documents the configuration has.
 func (d *documents) count() int { return len(d.known.Documents()) + len(d.unknown) }
 

@@ -3,12 +3,14 @@ package machineconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
@@ -32,6 +34,16 @@ type edited struct {
 	places map[string]int
 	// changed are the kinds of the documents that are encoded again.
 	changed map[string]bool
+}
+
+// Document is one document of a configuration as data, for those who compare configurations value by value.
+type Document struct {
+	// APIVersion, Kind and Name are its identity; the main one has no kind.
+	APIVersion, Kind, Name string
+	// Content is the rest of it, without the keys that are rotated.
+	Content map[string]any
+	// Hidden is whether the value at a path is secret, or often is.
+	Hidden func(fieldpath.Path) bool
 }
 
 func edit(cfg []byte) (edited, error) {
@@ -280,4 +292,29 @@ func cloneNode(node *yaml.Node, known map[*yaml.Node]*yaml.Node) *yaml.Node {
 func sameNode(a, b *yaml.Node) bool {
 	return a != nil && b != nil && a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value &&
 		slices.EqualFunc(a.Content, b.Content, sameNode)
+}
+
+// Documents reads a configuration as data: its documents by the names that plans call them.
+func Documents(cfg []byte) (map[string]Document, error) {
+	documents, err := loadWhole(cfg)
+	if err != nil {
+		return nil, err
+	}
+
+	all := map[string]Document{}
+
+	for _, d := range documents {
+		hidden, err := hiddenPaths(d)
+		if err != nil {
+			return nil, err
+		}
+
+		content, _ := withoutKeys(d.id, withInstallReboot(d.id, d.content)).(map[string]any)
+		maps.DeleteFunc(content, func(key string, _ any) bool { return d.identifies(fieldpath.Path{key}) })
+
+		all[d.id.String()] = Document{APIVersion: d.id.apiVersion, Kind: d.id.kind, Name: d.id.name, Content: content,
+			Hidden: hidden}
+	}
+
+	return all, nil
 }

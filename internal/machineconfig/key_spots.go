@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	"github.com/siderolabs/crypto/x509"
+
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
@@ -96,4 +98,12 @@ func withoutKeys(id identity, content any) any {
 	}
 
 	return root
+}
+
+func certificate(pair *x509.PEMEncodedCertificateAndKey) []byte {
+	if pair == nil {
+		return nil
+	}
+
+	return pair.Crt
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	coreconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
 // patch is one parsed entry of a list of patches. It is never modified, so one may be applied many times.
@@ -275,4 +278,29 @@ func operationMistake(text string) string {
 	}
 
 	return ""
+}
+
+// added are the documents of a patch that do not delete.
+func added(documents []coreconfig.Document) (kept []coreconfig.Document) {
+	for _, document := range documents {
+		if _, deletes := document.(configloader.Selector); !deletes {
+			kept = append(kept, document)
+		}
+	}
+
+	return kept
+}
+
+// duplicateVolume finds a volume that one patch has twice. A patch may add a volume again after deleting it.
+func duplicateVolume(chunks []chunk) string {
+	var documents []system.Name
+
+	for _, c := range chunks {
+		if c.node != nil && valueAt(c.node, patchKey) == nil {
+			id := identify(c.node)
+			documents = append(documents, system.Name{Kind: id.kind, Name: id.name})
+		}
+	}
+
+	return system.Duplicate(documents)
 }

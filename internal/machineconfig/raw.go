@@ -7,20 +7,6 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// rawDocument is a document of a kind the machinery library does not know.
-type rawDocument struct {
-	identity
-
-	// text is the document as its author wrote it, without separator and with a final line break. When
-	// several patches contribute to it, it is what they merge into.
-	text string
-}
-
-const (
-	patchKey    = "$patch"
-	deleteValue = "delete"
-)
-
 func newRawDocument(c chunk) (rawDocument, error) {
 	raw := rawDocument{identity: identify(c.node)}
 

@@ -47,12 +47,6 @@ func newScrubber(provider config.Provider, needed bool) (scrubber, error) {
 	return s, nil
 }
 
-const (
-	redactedValue = "redacted"
-	// shortestSecret keeps a secret like "a" from redacting every message.
-	shortestSecret = 4
-)
-
 func (s scrubber) scrub(message string) string {
 	for _, secret := range s.secrets {
 		message = strings.ReplaceAll(message, secret, "(sensitive)")

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	coreconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 
@@ -65,17 +63,6 @@ func tooNew(field, what string, least uint64, talos TalosVersion) *FieldError {
 		Allowed: fmt.Sprintf("it with Talos v1.%d and newer", least),
 		Fix:     "raise talos_version, or remove it: machines reject unknown fields", Err: ErrInvalidConfig,
 	}
-}
-
-// added are the documents of a patch that do not delete.
-func added(documents []coreconfig.Document) (kept []coreconfig.Document) {
-	for _, document := range documents {
-		if _, deletes := document.(configloader.Selector); !deletes {
-			kept = append(kept, document)
-		}
-	}
-
-	return kept
 }
 
 // tooNew finds the patch that has what the Talos of the machine does not know. Settings, and the contract, are checked

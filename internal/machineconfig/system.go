@@ -30,20 +30,6 @@ func checkSystem(found *problems, c Cluster, m Machine, s strictness) {
 	}
 }
 
-// duplicateVolume finds a volume that one patch has twice. A patch may add a volume again after deleting it.
-func duplicateVolume(chunks []chunk) string {
-	var documents []system.Name
-
-	for _, c := range chunks {
-		if c.node != nil && valueAt(c.node, patchKey) == nil {
-			id := identify(c.node)
-			documents = append(documents, system.Name{Kind: id.kind, Name: id.name})
-		}
-	}
-
-	return system.Duplicate(documents)
-}
-
 // VolumeChanges lists the changes of volumes from one configuration to another that machines with data do not take.
 func VolumeChanges(before, after []byte) ([]system.Change, error) {
 	old, err := knownIn(before)

@@ -45,26 +45,6 @@ type Changes struct {
 	AppearWithin time.Duration
 }
 
-// Policy is a policy with the user's settings for changes.
-func (p Set) Policy(base cluster.Policy) cluster.Policy {
-	base.Rollout = p.Changes.Rollout
-	base.Drain.Skip, base.Drain.IgnoreVolumes = p.Changes.Drain.Skip, p.Changes.Drain.IgnoreVolumes
-
-	if p.Changes.AppearWithin > 0 {
-		base.AppearWithin = p.Changes.AppearWithin
-	}
-
-	if p.Changes.Drain.Timeout > 0 {
-		base.Drain.Timeout = p.Changes.Drain.Timeout
-	}
-
-	if p.Changes.Drain.OnTimeout != "" {
-		base.Drain.OnTimeout = p.Changes.Drain.OnTimeout
-	}
-
-	return base
-}
-
 // budgetPattern is a number or a percentage, without leading zeros.
 var budgetPattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(%?)$`)
 

@@ -16,6 +16,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
+// obstacle is why machines cannot change from their Talos version to the wanted one. It is comparable, so that
+// machines with the same one are named together.
+type obstacle struct {
+	why *finding.Message
+	// The arguments of its message.
+	from, to, next, contract, kubernetes, problem, fix string
+}
+
 // etcdObstacle says why the etcd of a control plane cannot be downgraded with its Talos. A downgrade from 3.7 to 3.6
 // is possible: it is enabled before the first machine is downgraded (cluster.DowngradeEtcd).
 func etcdObstacle(from, to machineconfig.TalosVersion) obstacle {

@@ -229,10 +229,6 @@ func (p Set) RenderForPlan() (Rendered, finding.List) {
 	return files, FieldDiagnostics(p, err)
 }
 
-// renderedOnce renders the configurations of a state when they are first needed. ok is false where they cannot be
-// known, or where a build with other rules made them.
-type renderedOnce func() (files Rendered, ok bool)
-
 func (p Set) renderOnce() renderedOnce {
 	return sync.OnceValues(func() (Rendered, bool) {
 		if !p.Unknown.Renders() {

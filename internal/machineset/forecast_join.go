@@ -8,13 +8,6 @@ import (
 // A machine that joins keeps its identity in the plan: its address, its hardware, its installer. That also holds when
 // it was wiped, when a killed run left an incomplete record, and when other hardware takes its name.
 
-// wasWhole reports whether a machine was observed to work, so that its record is complete; a killed run may have
-// recorded less. Boards without SMBIOS have no UUID.
-func wasWhole(p Set, known step.MachineState) bool {
-	return known.Access == step.Member && known.Stage == step.StageRunning && known.TalosVersion != "" &&
-		(known.BootID != "" || p.Platform().Identified)
-}
-
 // exchanged reports whether a machine is other hardware than the one that had its name.
 func (r PriorState) exchanged(name string) bool { return r.recordOf(name) != name }
 

@@ -8,6 +8,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
+	"github.com/talosop/terraform-provider-talosop/internal/kubestate"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Group is machines of a set that share their role and settings: all of a resource with one role, or those of one
@@ -36,6 +39,85 @@ type Group struct {
 
 // PoolSeparator separates the name of a pool and the key of a machine.
 const PoolSeparator = "/"
+
+// Set is the machines of one cluster that a resource owns. The set of a plan may have unknown values (Unknown), which
+// are zero.
+type Set struct {
+	// Object names the resource in messages.
+	Object string
+	cluster.Resource
+
+	// InHandle is true when the settings of the cluster come from a handle.
+	InHandle bool
+
+	// Groups are the machines as the user listed them, control planes first.
+	Groups   []*Group
+	Settings machineconfig.Cluster
+	Secrets  string
+	// FormerSecrets are those of state in an update: machines may have their keys, or begin to use them.
+	FormerSecrets string
+	// Holders are the machines of other resources, by their last observed keys.
+	Holders rotation.Cluster
+	// Provided is true when the secrets are those of the provider.
+	Provided bool
+	// RecordedSecrets identifies the secrets (pki.Bundle.Identity) with which the machines of a state were read last.
+	RecordedSecrets string
+	Endpoints       []string
+	// EndpointOf are the endpoints of control planes that are not reached at their addresses, by address.
+	EndpointOf map[string]string
+	// Gateway is how an operation names the gateway of all connections to machines; empty when they are direct.
+	Gateway  string
+	Machines map[string]Machine
+	// Leaving are machines that are no longer in the set, as state has them.
+	Leaving []cluster.Machine
+	// Others are the control planes of other resources: those that the handle lists beside a machine that is its own
+	// resource, or those last observed beside a set that takes its cluster; nil while none are known.
+	Others []cluster.Machine
+	// Unmanaged is which machines without a resource are upgraded; nil for none.
+	Unmanaged *UnmanagedUpgrade
+	// Changes is how running machines are changed.
+	Changes Changes
+	// LastLook is the record of the last refresh or apply; nil where state has none.
+	LastLook *LastLook
+	// StartedHooks are the names of the hooks that an earlier apply began and none ended.
+	StartedHooks []string
+	// Preserves is true where a destroy leaves the machines as they are.
+	Preserves bool
+	// Restore is the snapshot for etcd.
+	Restore Restoration
+	// Host is the host cluster of machines in containers; nil on metal.
+	Host *Host
+	// Unknown is what is unknown.
+	Unknown Unknown
+
+	// plane is the cluster facts of a control plane; nil while they are unknown.
+	plane *machineconfig.Facts
+}
+
+// LastLook is which machines answered where in the last refresh or apply. State has the addresses and UUIDs
+// themselves (Record), and keeps them for a machine that did not answer.
+type LastLook struct {
+	// Unseen are the machines that did not identify themselves, so that their recorded addresses may be outdated.
+	Unseen []string
+}
+
+// Restoration is the snapshot for the etcd of a set, as the user configured it.
+type Restoration struct {
+	// From is the name in restored_from; empty when there is none, or it is unknown.
+	From string
+	// KeyAt is the attribute that names it.
+	KeyAt finding.Path
+}
+
+// UnmanagedUpgrade is which machines without a resource are upgraded to the Talos of the cluster.
+type UnmanagedUpgrade struct {
+	// Selects selects them by the labels of a node.
+	Selects func(labels map[string]string) bool
+	// Image installs Talos, with each version as its tag.
+	Image string
+	// Budget is how many of them may be out of service at once.
+	Budget cluster.Budget
+}
 
 // owns reports whether a machine of that name belongs to the group.
 func (g *Group) owns(name string) bool {
@@ -132,4 +214,33 @@ func (g *Group) HostPool() string {
 	}
 
 	return g.Pool
+}
+
+func namesOf(nodes []kubestate.Node) []string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+
+	return names
+}
+
+// Policy is a policy with the user's settings for changes.
+func (p Set) Policy(base cluster.Policy) cluster.Policy {
+	base.Rollout = p.Changes.Rollout
+	base.Drain.Skip, base.Drain.IgnoreVolumes = p.Changes.Drain.Skip, p.Changes.Drain.IgnoreVolumes
+
+	if p.Changes.AppearWithin > 0 {
+		base.AppearWithin = p.Changes.AppearWithin
+	}
+
+	if p.Changes.Drain.Timeout > 0 {
+		base.Drain.Timeout = p.Changes.Drain.Timeout
+	}
+
+	if p.Changes.Drain.OnTimeout != "" {
+		base.Drain.OnTimeout = p.Changes.Drain.OnTimeout
+	}
+
+	return base
 }

@@ -10,13 +10,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 )
 
-// LastLook is which machines answered where in the last refresh or apply. State has the addresses and UUIDs
-// themselves (Record), and keeps them for a machine that did not answer.
-type LastLook struct {
-	// Unseen are the machines that did not identify themselves, so that their recorded addresses may be outdated.
-	Unseen []string
-}
-
 // LookAt is the LastLook of a snapshot.
 func LookAt(want cluster.Spec, have cluster.Snapshot) LastLook {
 	look := LastLook{Unseen: []string{}}

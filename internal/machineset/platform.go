@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/cluster/step"
 	"github.com/talosop/terraform-provider-talosop/internal/hostcluster/workload"
 )
 
@@ -60,3 +61,10 @@ func (p Set) RecordedHost() workload.Identity { return p.host().Recorded }
 // remakes reports whether an apply changes the specification of another set's machines. Another platform replaces the
 // resource.
 func (p Set) remakes(prior Set) bool { return p.Platform().made && prior.Platform().made }
+
+// wasWhole reports whether a machine was observed to work, so that its record is complete; a killed run may have
+// recorded less. Boards without SMBIOS have no UUID.
+func wasWhole(p Set, known step.MachineState) bool {
+	return known.Access == step.Member && known.Stage == step.StageRunning && known.TalosVersion != "" &&
+		(known.BootID != "" || p.Platform().Identified)
+}

@@ -8,16 +8,9 @@ import (
 
 	"k8s.io/utils/lru"
 
-	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
-
-// renderedMachine is the configuration of one machine. It is shared, and must not be changed.
-type renderedMachine struct {
-	machineconfig.Config
-	cluster.Configured
-}
 
 // made is a cache of renderings of this process. A plan compares the same configurations several times, and each
 // takes as long as everything else about a machine.

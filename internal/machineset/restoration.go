@@ -17,14 +17,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Restoration is the snapshot for the etcd of a set, as the user configured it.
-type Restoration struct {
-	// From is the name in restored_from; empty when there is none, or it is unknown.
-	From string
-	// KeyAt is the attribute that names it.
-	KeyAt finding.Path
-}
-
 // RestorePath is the attribute.
 func RestorePath() finding.Path { return finding.Root("restore_from") }
 

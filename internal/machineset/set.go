@@ -15,62 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
-	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
-
-// Set is the machines of one cluster that a resource owns. The set of a plan may have unknown values (Unknown), which
-// are zero.
-type Set struct {
-	// Object names the resource in messages.
-	Object string
-	cluster.Resource
-
-	// InHandle is true when the settings of the cluster come from a handle.
-	InHandle bool
-
-	// Groups are the machines as the user listed them, control planes first.
-	Groups   []*Group
-	Settings machineconfig.Cluster
-	Secrets  string
-	// FormerSecrets are those of state in an update: machines may have their keys, or begin to use them.
-	FormerSecrets string
-	// Holders are the machines of other resources, by their last observed keys.
-	Holders rotation.Cluster
-	// Provided is true when the secrets are those of the provider.
-	Provided bool
-	// RecordedSecrets identifies the secrets (pki.Bundle.Identity) with which the machines of a state were read last.
-	RecordedSecrets string
-	Endpoints       []string
-	// EndpointOf are the endpoints of control planes that are not reached at their addresses, by address.
-	EndpointOf map[string]string
-	// Gateway is how an operation names the gateway of all connections to machines; empty when they are direct.
-	Gateway  string
-	Machines map[string]Machine
-	// Leaving are machines that are no longer in the set, as state has them.
-	Leaving []cluster.Machine
-	// Others are the control planes of other resources: those that the handle lists beside a machine that is its own
-	// resource, or those last observed beside a set that takes its cluster; nil while none are known.
-	Others []cluster.Machine
-	// Unmanaged is which machines without a resource are upgraded; nil for none.
-	Unmanaged *UnmanagedUpgrade
-	// Changes is how running machines are changed.
-	Changes Changes
-	// LastLook is the record of the last refresh or apply; nil where state has none.
-	LastLook *LastLook
-	// StartedHooks are the names of the hooks that an earlier apply began and none ended.
-	StartedHooks []string
-	// Preserves is true where a destroy leaves the machines as they are.
-	Preserves bool
-	// Restore is the snapshot for etcd.
-	Restore Restoration
-	// Host is the host cluster of machines in containers; nil on metal.
-	Host *Host
-	// Unknown is what is unknown.
-	Unknown Unknown
-
-	// plane is the cluster facts of a control plane; nil while they are unknown.
-	plane *machineconfig.Facts
-}
 
 // Machine is one machine of a set.
 type Machine struct {
@@ -99,6 +44,16 @@ type Machine struct {
 	Ordinal int
 	Image   string
 	Pod     workload.PodSpec
+}
+
+// renderedOnce renders the configurations of a state when they are first needed. ok is false where they cannot be
+// known, or where a build with other rules made them.
+type renderedOnce func() (files Rendered, ok bool)
+
+// renderedMachine is the configuration of one machine. It is shared, and must not be changed.
+type renderedMachine struct {
+	machineconfig.Config
+	cluster.Configured
 }
 
 // Bundle is the secrets of the set, combined with those of state, which its machines may still have.

@@ -42,12 +42,3 @@ func nodeLines(nodes []kubestate.Node) []string {
 
 	return lines
 }
-
-func namesOf(nodes []kubestate.Node) []string {
-	var names []string
-	for _, n := range nodes {
-		names = append(names, n.Name)
-	}
-
-	return names
-}

@@ -11,14 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 )
 
-// obstacle is why machines cannot change from their Talos version to the wanted one. It is comparable, so that
-// machines with the same one are named together.
-type obstacle struct {
-	why *finding.Message
-	// The arguments of its message.
-	from, to, next, contract, kubernetes, problem, fix string
-}
-
 func (o obstacle) finding(at finding.Path, machines []string) finding.Finding {
 	return o.why.At(at, finding.Args{"machines": machines, "from": o.from, "to": o.to, "next": o.next,
 		"contract": o.contract, "kubernetes": o.kubernetes, "problem": o.problem, "fix": o.fix})

@@ -12,16 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/talosupgrade"
 )
 
-// UnmanagedUpgrade is which machines without a resource are upgraded to the Talos of the cluster.
-type UnmanagedUpgrade struct {
-	// Selects selects them by the labels of a node.
-	Selects func(labels map[string]string) bool
-	// Image installs Talos, with each version as its tag.
-	Image string
-	// Budget is how many of them may be out of service at once.
-	Budget cluster.Budget
-}
-
 // WithUnmanaged adds the nodes of a record that are upgraded to what is wanted.
 func (p Set) WithUnmanaged(want cluster.Spec, record Record) cluster.Spec {
 	want.Unmanaged, want.ChangeOnly = record.Unmanaged, nil

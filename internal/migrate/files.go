@@ -17,6 +17,20 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/expansion"
 )
 
+// Options are what a user says about the files of a tool.
+type Options struct {
+	// Folder has the files of the tool.
+	Folder string
+	// Secrets is the file with the secrets of the cluster, where it is not the usual one of the tool.
+	Secrets string
+	// Configurations is a folder of machine configurations that the tool wrote. They replace those that the package makes.
+	Configurations string
+	// TalosVersion is the version for files that state none.
+	TalosVersion string
+	// Lookup reads environment variables.
+	Lookup func(string) (string, bool)
+}
+
 // at is a path of the files of the tool.
 func (o Options) at(name string) string {
 	if filepath.IsAbs(name) {

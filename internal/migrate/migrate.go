@@ -25,20 +25,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// Options are what a user says about the files of a tool.
-type Options struct {
-	// Folder has the files of the tool.
-	Folder string
-	// Secrets is the file with the secrets of the cluster, where it is not the usual one of the tool.
-	Secrets string
-	// Configurations is a folder of machine configurations that the tool wrote. They replace those that the package makes.
-	Configurations string
-	// TalosVersion is the version for files that state none.
-	TalosVersion string
-	// Lookup reads environment variables.
-	Lookup func(string) (string, bool)
-}
-
 // Cluster is a cluster as the files of a tool describe it.
 type Cluster struct {
 	Name     string

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -25,15 +23,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
-
-// applyState is the state of ApplyConfiguration within a boot.
-type applyState struct {
-	busy      sync.Mutex // held by the call that is being served
-	rebooting atomic.Bool
-
-	mu       sync.Mutex
-	rollback context.CancelFunc // of a pending try
-}
 
 type (
 	applyRequest  = machine.ApplyConfigurationRequest

@@ -4,44 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/controllers"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/diagnostics"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcdservice"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kubelet"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 )
-
-// boot is what runs on a machine between power and the end of it: what every part of it
-// shares, the parts, and the place in a cluster.
-type boot struct {
-	*machined.Boot
-
-	m      *Machine
-	sim    *Simulator
-	power  *power
-	staged string // image of a staged upgrade that this boot is to carry out
-
-	images      *images.Store
-	api         *apid.Server
-	kubelet     *kubelet.Kubelet
-	controllers *controllers.Controllers
-	diagnostics *diagnostics.Server
-	etcd        *etcdservice.Service
-	apply       applyState
-	lifecycle   sync.Mutex // held by the installation that a LifecycleService call runs
-
-	// Guarded by world.
-	cluster   *cluster
-	trust     *certs.Authority // signs workers' certificates; set while trustd runs
-	kubeUp    *kube.Client     // set while the machine's kube-apiserver answers
-	kubeTrust kubeTrust        // what it was started with
-}
 
 // newBoot prepares a boot from the machine's disk.
 func newBoot(m *Machine, p *power) (*boot, error) {

@@ -15,27 +15,7 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
 )
-
-// cluster is the set of machines that share an id and find each other: through discovery, or through the same endpoint
-// of the Kubernetes API. Two sets of one id that do neither are two clusters.
-type cluster struct {
-	sim     *Simulator
-	world   *world.World
-	members state.CoreState // the Members resource every machine of the cluster shows
-
-	// Guarded by world.
-	boots     []*boot
-	discovers bool                // a machine of it used discovery
-	endpoints map[string]bool     // of its machines
-	locks     map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
-
-	kubeMu sync.Mutex
-	kube   map[any]kube.Backend // by etcd group
-
-	applying sync.Mutex // held by the machine that creates bootstrap manifests
-}
 
 // joinCluster makes the machine known to the other machines of its configuration's cluster: those with the same
 // id, whatever authority their API has (Talos 1.13, cluster.DiscoveryServiceController). The keys of a cluster may

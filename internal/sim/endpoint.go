@@ -19,14 +19,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// endpoints are the addresses of clusters' Kubernetes endpoints that are no machine's.
-// They are virtual IPs but for the balancers. Guarded by world.
-type endpoints struct {
-	holders   map[netip.AddrPort]*boot // of virtual IPs
-	dropped   map[netip.AddrPort]bool
-	balancers map[netip.AddrPort]*process.Forwarder // nil while dropped
-}
-
 // Endpoint returns a Kubernetes endpoint URL on its own loopback address, which is a virtual IP for the cluster
 // that is configured with it; each call returns another.
 //

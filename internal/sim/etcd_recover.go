@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/grpc/codes"
@@ -78,12 +77,6 @@ func (m *Machine) makeSnapshotFile() (string, error) {
 	m.World.Update(func() { m.Disk.Snapshot = path })
 
 	return path, nil
-}
-
-// scratchFolder is a folder for files of machines' disks, made when it is first needed.
-type scratchFolder struct {
-	mu   sync.Mutex
-	path string
 }
 
 func (f *scratchFolder) folder() (string, error) {

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
-	"github.com/talosop/terraform-provider-talosop/internal/sim/diagnostics"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
 )
@@ -100,12 +99,4 @@ func (h host) Register(srv *grpc.Server, legacyMaintenance bool) {
 	machine.RegisterDebugServiceServer(srv, machine.UnimplementedDebugServiceServer{})
 	clusterapi.RegisterClusterServiceServer(srv, a)
 	timeapi.RegisterTimeServiceServer(srv, &timeServer{})
-}
-
-// api implements the services; it belongs to one boot.
-type api struct {
-	*diagnostics.Server
-	clusterapi.UnimplementedClusterServiceServer
-
-	b *boot
 }

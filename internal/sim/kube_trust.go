@@ -7,12 +7,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 )
 
-// kubeTrust is the authority of Kubernetes that a machine signs with, and all whose certificates it takes.
-type kubeTrust struct {
-	issuing  []byte
-	accepted [][]byte
-}
-
 func trustIn(cfg config.Config) kubeTrust {
 	var t kubeTrust
 

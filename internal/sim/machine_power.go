@@ -9,14 +9,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/sim/timing"
 )
 
-// power is one period between switching on and off.
-type power struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	// ends: the machine goes off, or is off and not everything of it has ended. Guarded by world.
-	ends bool
-}
-
 // PowerOn starts the machine and returns at once. It does nothing when it is on. One that is going off starts once
 // it is.
 func (m *Machine) PowerOn() {

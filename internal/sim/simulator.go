@@ -6,14 +6,22 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
 
 	"github.com/talosop/terraform-provider-talosop/internal/sim/addresses"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/apid"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/certs"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/controllers"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/diagnostics"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/etcd"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/etcdservice"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/fault"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/images"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kube"
+	"github.com/talosop/terraform-provider-talosop/internal/sim/kubelet"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/machined"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/process"
 	"github.com/talosop/terraform-provider-talosop/internal/sim/world"
@@ -46,6 +54,88 @@ type Simulator struct {
 	endpoints endpoints
 
 	onVersions func([]Versions) // guarded by world
+}
+
+// boot is what runs on a machine between power and the end of it: what every part of it
+// shares, the parts, and the place in a cluster.
+type boot struct {
+	*machined.Boot
+
+	m      *Machine
+	sim    *Simulator
+	power  *power
+	staged string // image of a staged upgrade that this boot is to carry out
+
+	images      *images.Store
+	api         *apid.Server
+	kubelet     *kubelet.Kubelet
+	controllers *controllers.Controllers
+	diagnostics *diagnostics.Server
+	etcd        *etcdservice.Service
+	apply       applyState
+	lifecycle   sync.Mutex // held by the installation that a LifecycleService call runs
+
+	// Guarded by world.
+	cluster   *cluster
+	trust     *certs.Authority // signs workers' certificates; set while trustd runs
+	kubeUp    *kube.Client     // set while the machine's kube-apiserver answers
+	kubeTrust kubeTrust        // what it was started with
+}
+
+// power is one period between switching on and off.
+type power struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	// ends: the machine goes off, or is off and not everything of it has ended. Guarded by world.
+	ends bool
+}
+
+// scratchFolder is a folder for files of machines' disks, made when it is first needed.
+type scratchFolder struct {
+	mu   sync.Mutex
+	path string
+}
+
+// kubeTrust is the authority of Kubernetes that a machine signs with, and all whose certificates it takes.
+type kubeTrust struct {
+	issuing  []byte
+	accepted [][]byte
+}
+
+// endpoints are the addresses of clusters' Kubernetes endpoints that are no machine's.
+// They are virtual IPs but for the balancers. Guarded by world.
+type endpoints struct {
+	holders   map[netip.AddrPort]*boot // of virtual IPs
+	dropped   map[netip.AddrPort]bool
+	balancers map[netip.AddrPort]*process.Forwarder // nil while dropped
+}
+
+// applyState is the state of ApplyConfiguration within a boot.
+type applyState struct {
+	busy      sync.Mutex // held by the call that is being served
+	rebooting atomic.Bool
+
+	mu       sync.Mutex
+	rollback context.CancelFunc // of a pending try
+}
+
+// cluster is the set of machines that share an id and find each other: through discovery, or through the same endpoint
+// of the Kubernetes API. Two sets of one id that do neither are two clusters.
+type cluster struct {
+	sim     *Simulator
+	world   *world.World
+	members state.CoreState // the Members resource every machine of the cluster shows
+
+	// Guarded by world.
+	boots     []*boot
+	discovers bool                // a machine of it used discovery
+	endpoints map[string]bool     // of its machines
+	locks     map[any]*sync.Mutex // the key in etcd that upgrades lock; by etcd group
+
+	kubeMu sync.Mutex
+	kube   map[any]kube.Backend // by etcd group
+
+	applying sync.Mutex // held by the machine that creates bootstrap manifests
 }
 
 // New starts an empty site. It ends when ctx ends or Close is called, whichever is
@@ -210,3 +300,8 @@ func (s *Simulator) Reserve() (netip.Addr, error) { return s.addrs.Take(netip.Ad
 
 // Network is the block of loopback addresses the site uses.
 func (s *Simulator) Network() netip.Prefix { return s.addrs.Prefix }
+
+// Versions are those of Kubernetes that run on a machine, with "v"; empty where the component does not run.
+type Versions struct {
+	Machine, Kubelet, APIServer string
+}

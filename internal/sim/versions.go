@@ -1,10 +1,5 @@
 package sim
 
-// Versions are those of Kubernetes that run on a machine, with "v"; empty where the component does not run.
-type Versions struct {
-	Machine, Kubelet, APIServer string
-}
-
 // SetOnVersions sets a hook that gets what runs on all machines, now and whenever a kubelet or a kube-apiserver starts
 // or ends on any: between two calls nothing changes. It must not call the simulator.
 func (s *Simulator) SetOnVersions(hook func(running []Versions)) {

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Credentials are the two sides of mutual TLS in one cluster, each PEM encoded: the
@@ -37,17 +36,6 @@ type identity struct {
 	cert  *tls.Certificate
 	// former are those of the other CAs in roots.
 	former []identity
-}
-
-// certFor is the client certificate for a server that shows a chain of certificates.
-func (i identity) certFor(chain []*x509.Certificate, now time.Time) *tls.Certificate {
-	for _, other := range i.former {
-		if signedBy(other.roots, chain, now) == nil {
-			return other.cert
-		}
-	}
-
-	return i.cert
 }
 
 func (c Credentials) parse() (identity, error) {

@@ -110,14 +110,6 @@ func (s *session) service(ctx context.Context, id string) (*machineapi.ServiceIn
 	return nil, nil
 }
 
-// The states of an etcd with the data of an earlier boot: Preparing to start with it, as after every reboot, or
-// Failed to. The planner must not take them for one that waits for its bootstrap: the machine may hold the
-// cluster's data.
-const (
-	preparingWithData step.ServiceState = "Preparing to start with existing data"
-	failedWithData    step.ServiceState = "Failed to start with existing data"
-)
-
 // withData names a state in which an etcd may have data or not, for one that has.
 var withData = map[step.ServiceState]step.ServiceState{
 	step.ServicePreparing: preparingWithData,

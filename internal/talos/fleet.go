@@ -113,6 +113,13 @@ type Timeouts struct {
 	Poll time.Duration
 }
 
+// relays are the control planes that proxy calls, in the order in which they are tried. One that did not reach a
+// machine is tried last the next time, so the wait for a silent one happens once.
+type relays struct {
+	mu    sync.Mutex
+	order []string
+}
+
 func (o Options) withDefaults() Options {
 	o.Port = cmp.Or(o.Port, constants.ApidPort)
 

@@ -236,3 +236,14 @@ func fingerprint(cert *x509.Certificate) string {
 
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
+
+// certFor is the client certificate for a server that shows a chain of certificates.
+func (i identity) certFor(chain []*x509.Certificate, now time.Time) *tls.Certificate {
+	for _, other := range i.former {
+		if signedBy(other.roots, chain, now) == nil {
+			return other.cert
+		}
+	}
+
+	return i.cert
+}

@@ -67,11 +67,6 @@ type Disk struct {
 	Symlinks []string
 }
 
-// Extension is a system extension of the booted image.
-type Extension struct {
-	Name, Version string
-}
-
 // Inspect asks the machine at an address about itself: authenticated when it is a member of the cluster of the
 // credentials, else in maintenance mode. It changes nothing, needs no fleet and is bounded by
 // Options.Timeouts.Observe. The fingerprint is that of [cluster.Wanted], and may be empty. The error has a class.

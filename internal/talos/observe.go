@@ -21,6 +21,14 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/talosversion"
 )
 
+// The states of an etcd with the data of an earlier boot: Preparing to start with it, as after every reboot, or
+// Failed to. The planner must not take them for one that waits for its bootstrap: the machine may hold the
+// cluster's data.
+const (
+	preparingWithData step.ServiceState = "Preparing to start with existing data"
+	failedWithData    step.ServiceState = "Failed to start with existing data"
+)
+
 // Observe asks the machine what it is. It has no error: a machine that does not
 // answer, or answers with another identity, is described by Access and Cause.
 //

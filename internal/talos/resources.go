@@ -28,6 +28,11 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
+// Extension is a system extension of the booted image.
+type Extension struct {
+	Name, Version string
+}
+
 // Resources opens the resources of a member for reads of the caller, on a separate connection, which release
 // closes. Nothing can be changed there: Talos takes no writes from clients (Talos 1.13, resources.AccessPolicy).
 // The connection does not outlive a reboot of the machine, and is not replaced; errors of the reads have no class.

@@ -56,6 +56,14 @@ type known struct {
 // kept is an answer that holds for as long as a connection does.
 type kept[T comparable] struct{ answer atomic.Pointer[T] }
 
+// route is how a session reaches a machine.
+type route struct {
+	// address of the machine.
+	address string
+	// relay is the address of the control plane that passes the calls on; empty for a connection to the machine itself.
+	relay string
+}
+
 // once returns the cached value, or else the answer of the call. It caches nothing of a machine behind a control
 // plane, and no zero answer: early in a boot there may be none yet.
 func once[T comparable](

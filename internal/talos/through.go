@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"google.golang.org/grpc"
@@ -21,14 +20,6 @@ import (
 // nodeMetadata names the machine that apid of a control plane passes a call on to, one to one: with its answers, errors
 // and streams as they are (Talos 1.13 and 1.14, internal/app/apid/pkg/director).
 const nodeMetadata = "node"
-
-// route is how a session reaches a machine.
-type route struct {
-	// address of the machine.
-	address string
-	// relay is the address of the control plane that passes the calls on; empty for a connection to the machine itself.
-	relay string
-}
 
 // first is the address that is connected to.
 func (w route) first() string { return cmp.Or(w.relay, w.address) }
@@ -64,13 +55,6 @@ func (w route) options() []grpc.DialOption {
 			return call(to(ctx), desc, conn, method, opts...)
 		}),
 	}
-}
-
-// relays are the control planes that proxy calls, in the order in which they are tried. One that did not reach a
-// machine is tried last the next time, so the wait for a silent one happens once.
-type relays struct {
-	mu    sync.Mutex
-	order []string
 }
 
 func (r *relays) inOrder() []string {

@@ -38,41 +38,6 @@ type Cluster struct {
 	Silent []string
 }
 
-// Condition is one statement about a cluster; True is good.
-type Condition struct {
-	Name   string
-	Status Status
-	// Reason names what is wrong, or counts what is right. It depends on the state of the cluster and not on the time.
-	Reason string
-	// Since is the last change of the condition according to its source; zero where the source does not report it.
-	Since time.Time
-}
-
-// Status is the status of a condition, as in Kubernetes.
-type Status string
-
-// The statuses. Unknown means that the source was not reached.
-const (
-	True    Status = "True"
-	False   Status = "False"
-	Unknown Status = "Unknown"
-)
-
-// The names of the conditions, in their order.
-const (
-	TalosAPIReachable  = "TalosAPIReachable"
-	ControlPlanesReady = "ControlPlanesReady"
-	EtcdQuorum         = "EtcdQuorum"
-	EtcdMembersHealthy = "EtcdMembersHealthy"
-	EtcdAgreement      = "EtcdAgreement"
-	EtcdNoAlarms       = "EtcdNoAlarms"
-	KubernetesAPI      = "KubernetesAPI"
-	EndpointReachable  = "EndpointReachable"
-	NodesReady         = "NodesReady"
-	NodesSchedulable   = "NodesSchedulable"
-	CertificatesValid  = "CertificatesValid"
-)
-
 // Of evaluates a snapshot that has views of etcd. The machines of want are control planes; those that only etcd knows
 // are evaluated with them.
 func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
@@ -99,9 +64,6 @@ func Of(want cluster.Spec, have cluster.Snapshot, expiry Expiry) Cluster {
 
 	return h
 }
-
-// notInTime is the cause of a silence without an error.
-const notInTime = "timed out waiting for a response"
 
 // Healthy is true when every condition is.
 func (h Cluster) Healthy() bool { return allTrue(h.Conditions) }
@@ -137,104 +99,6 @@ func (h Cluster) State() string {
 
 // Unreachable is the state of a cluster that did not answer.
 const Unreachable = "Unreachable"
-
-func allTrue(conditions []Condition) bool {
-	return !slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status != True })
-}
-
-// plane is one control plane: from the spec, or known only from etcd.
-type plane struct {
-	title string
-	// name is that of its node or its member; empty when neither is known. address may be empty too.
-	name, address string
-	state         step.MachineState
-	// member is the ID of its etcd member; empty when unknown.
-	member string
-}
-
-// planesOf lists the control planes ordered by their titles. A machine that answers at two addresses, such as a
-// shared one, is listed once.
-func planesOf(want cluster.Spec, have cluster.Snapshot) []plane {
-	var planes []plane
-
-	seen := map[string]bool{}
-
-	for _, m := range cluster.OfRole(want.Machines, step.ControlPlane) {
-		state := have.Machines[m.Name]
-
-		if state.Access == step.Member && state.NodeName != "" {
-			if seen[state.NodeName] {
-				continue
-			}
-
-			seen[state.NodeName] = true
-		}
-
-		member, _ := have.MemberOf(m)
-		planes = append(planes, plane{title: titled(cmp.Or(member.Name, state.NodeName), m.Address), state: state,
-			name: cmp.Or(state.NodeName, member.Name), address: m.Address, member: member.ID})
-	}
-
-	for _, member := range cluster.Unowned(want, have) {
-		state := have.Peers[member.ID]
-		planes = append(planes, plane{title: titled(member.NameOrID(), member.Host()), state: state,
-			name: cmp.Or(state.NodeName, member.Name), address: member.Host(), member: member.ID})
-	}
-
-	slices.SortStableFunc(planes, func(a, b plane) int { return strings.Compare(a.title, b.title) })
-
-	return planes
-}
-
-// titled names a machine by its name and address, as far as they are known.
-func titled(name, address string) string {
-	switch {
-	case name == "" || name == address:
-		return address
-	case address == "":
-		return name
-	default:
-		return name + " (" + address + ")"
-	}
-}
-
-// absence says why a machine is not a part of its cluster; empty when it is. known is false when that cannot be
-// decided.
-func (p plane) absence() (reason string, known bool) {
-	switch p.state.Access {
-	case step.Member:
-		return "", true
-	case step.Maintenance:
-		return "waits in maintenance mode", true
-	case step.Foreign:
-		return "responds with another identity", true
-	case step.Gone:
-		return "does not exist", true
-	case step.Unreachable, step.Unobserved:
-		return "does not respond", false
-	default:
-		return string(p.state.Access), false
-	}
-}
-
-// unready says why Talos does not run properly on a control plane; empty when it does. known is false when that
-// cannot be decided.
-func (p plane) unready() (reason string, known bool) {
-	if absence, known := p.absence(); absence != "" {
-		return absence, known
-	}
-
-	switch s := p.state; {
-	case s.Role == step.Worker:
-		return "is a worker", true
-	case s.Stage != step.StageRunning:
-		return "is in stage " + string(s.Stage), true
-	case !s.Ready:
-		return "is not ready" + cluster.Because(strings.Join(s.Unmet, ", ")), true
-	default:
-		return "", true
-	}
-}
 
 func talosAPIReachable(planes []plane) Condition {
 	var bad []string
@@ -386,29 +250,6 @@ func ofNodes(name string, k kubestate.State, bad []string, good string) Conditio
 	}
 
 	return judged(name, bad, unsure, good)
-}
-
-// judged is False for bad parts, otherwise Unknown for unsure parts, otherwise True.
-func judged(name string, bad, unsure []string, good string) Condition {
-	switch {
-	case len(bad) > 0:
-		return Condition{Name: name, Status: False, Reason: listed(slices.Concat(bad, unsure))}
-	case len(unsure) > 0:
-		return Condition{Name: name, Status: Unknown, Reason: listed(unsure)}
-	default:
-		return Condition{Name: name, Status: True, Reason: good}
-	}
-}
-
-// listed joins the parts of a reason; it names the first ones of many.
-func listed(parts []string) string {
-	const most = 20
-
-	if more := len(parts) - most; more > 0 {
-		parts = append(slices.Clone(parts[:most]), fmt.Sprintf("%d more", more))
-	}
-
-	return strings.Join(parts, ", ")
 }
 
 // moments are times; a zero time is unknown.

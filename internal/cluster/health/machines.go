@@ -61,11 +61,6 @@ func machinesOf(planes []plane, have cluster.Snapshot, etcd Etcd) []Machine {
 	return out
 }
 
-// isOn finds the node of a control plane: by its name, or by its address while the machine does not report the name.
-func (p plane) isOn(n kubestate.Node) bool {
-	return n.Name == p.name || p.state.NodeName == "" && p.address != "" && slices.Contains(n.Addresses, p.address)
-}
-
 func (p plane) machine(node *kubestate.Node, have cluster.Snapshot, etcd Etcd) Machine {
 	m := Machine{Title: p.title, Name: p.name, Address: p.address, Role: step.ControlPlane, Talos: string(p.state.Stage),
 		Node: node, TalosVersion: p.state.TalosVersion}

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -113,4 +114,10 @@ func some(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return strings.Join(names[:few], ", ") + ", …"
+}
+
+// noVersion names the versions that there are, newest first.
+func noVersion(from Source, chart, host string, have []string) error {
+	text := fmt.Sprintf("chart %s of %s has no %s; newest versions: %s", chart, host, from.wanted(), some(have))
+	return newError(text, nil, ErrNoVersion)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,20 +16,6 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
-
-// isFolder reports whether a chart on disk is a folder.
-func isFolder(from Source) (bool, error) {
-	info, err := os.Stat(from.Chart)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		text := fmt.Sprintf("no folder or package %s exists here; a chart in a repository needs the URL of the repository",
-			from.Chart)
-		return false, newError(text, nil, ErrNoChart)
-	case err != nil:
-		return false, newError("read the chart", err, ErrNoChart)
-	}
-	return info.IsDir(), nil
-}
 
 // fromFile reads a package of this computer.
 func (s *Store) fromFile(ctx context.Context, from Source) (download, error) {

@@ -21,14 +21,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/redirect"
 )
 
-// registryReader reads one repository of a registry, for one operation.
-type registryReader struct {
-	from   Source
-	ref    reference
-	remote *remote.Repository
-	close  func()
-}
-
 // openRegistry makes a reader. Helm's own client does not take a context, reads the content of a chart
 // with its manifest, and trusts any size that a manifest claims; this is the library below it.
 func (s *Store) openRegistry(from Source) (*registryReader, error) {

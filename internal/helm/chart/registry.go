@@ -13,6 +13,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/registry"
+	"oras.land/oras-go/v2/registry/remote"
 )
 
 // artifactKey is a chart in a registry, as one access sees it.
@@ -33,6 +34,14 @@ type artifact struct {
 
 // reference is an oci:// reference, taken apart.
 type reference struct{ repository, tag, digest string }
+
+// registryReader reads one repository of a registry, for one operation.
+type registryReader struct {
+	from   Source
+	ref    reference
+	remote *remote.Repository
+	close  func()
+}
 
 // reference of a source: the repository with the chart, or the chart alone.
 func (from Source) reference() reference {

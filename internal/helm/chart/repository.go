@@ -161,9 +161,3 @@ func (s *Store) parse(ctx context.Context, body []byte) (*catalog, error) {
 		return nil, ctx.Err()
 	}
 }
-
-// noVersion names the versions that there are, newest first.
-func noVersion(from Source, chart, host string, have []string) error {
-	text := fmt.Sprintf("chart %s of %s has no %s; newest versions: %s", chart, host, from.wanted(), some(have))
-	return newError(text, nil, ErrNoVersion)
-}

@@ -9,7 +9,11 @@
 package chart
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -120,4 +124,18 @@ func checkURL(text string) error {
 		return newError("a URL that starts with "+scheme+":// is invalid", nil, ErrNoChart)
 	}
 	return nil
+}
+
+// isFolder reports whether a chart on disk is a folder.
+func isFolder(from Source) (bool, error) {
+	info, err := os.Stat(from.Chart)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		text := fmt.Sprintf("no folder or package %s exists here; a chart in a repository needs the URL of the repository",
+			from.Chart)
+		return false, newError(text, nil, ErrNoChart)
+	case err != nil:
+		return false, newError("read the chart", err, ErrNoChart)
+	}
+	return info.IsDir(), nil
 }

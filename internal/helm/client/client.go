@@ -1,12 +1,21 @@
 package client
 
 import (
+	"context"
 	"io"
+	"sync"
 
 	"helm.sh/helm/v3/pkg/kube"
+	"helm.sh/helm/v3/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+	clientgo "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/talosop/terraform-provider-talosop/internal/kubernetes"
 )
 
 // client is Helm's client of a cluster, with waits and deletions of the session.
@@ -34,6 +43,43 @@ var (
 	_ kube.InterfaceDeletionPropagation = (*client)(nil)
 	_ kube.InterfaceResources           = (*client)(nil)
 )
+
+// Session is a cluster as Helm's actions on one release see it, until its context ends. It is safe
+// for concurrent use, as far as the actions are.
+type Session struct {
+	ctx     context.Context //nolint:containedctx // Helm's interfaces take none
+	api     *kubernetes.Client
+	o       Options
+	config  *rest.Config
+	getter  *getter
+	clients clientgo.Interface
+	objects dynamic.Interface
+	records *records
+	place   place
+	close   func()
+
+	mu sync.Mutex
+	// failure is the last wait that failed, unrecorded why a record was not written, by its key.
+	failure    *NotReadyError
+	unrecorded map[string]error
+	// foreign are the objects that stay, each with its text. deleted are the deleted objects in their last form,
+	// and gone those of which nothing is left. All by identity.
+	foreign map[identity]string
+	deleted map[identity]types.UID
+	gone    map[identity]bool
+	// withheld is what a template did not get; missing is what it looked up and another release may create.
+	withheld string
+	missing  []string
+	// reported are the notes that were reported, each once.
+	reported map[string]bool
+}
+
+// records are the Secrets in which Helm keeps its releases.
+type records struct {
+	*driver.Secrets
+
+	s *Session
+}
 
 // IsReachable implements kube.Interface.
 func (c *client) IsReachable() error { return c.helm.IsReachable() }

@@ -11,13 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// records are the Secrets in which Helm keeps its releases.
-type records struct {
-	*driver.Secrets
-
-	s *Session
-}
-
 // Create implements driver.Creator.
 func (r *records) Create(key string, rel *helmrelease.Release) error {
 	return r.recorded(key, r.Secrets.Create(key, r.described(rel)))

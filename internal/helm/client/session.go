@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -44,36 +43,6 @@ type Options struct {
 	// Grace is how long records of releases may be written after the context ended, 20 s by default. Pause is the
 	// time between two observations in a wait, and before a rate-limited request is retried, 1 s by default.
 	Grace, Pause time.Duration
-}
-
-// Session is a cluster as Helm's actions on one release see it, until its context ends. It is safe
-// for concurrent use, as far as the actions are.
-type Session struct {
-	ctx     context.Context //nolint:containedctx // Helm's interfaces take none
-	api     *kubernetes.Client
-	o       Options
-	config  *rest.Config
-	getter  *getter
-	clients clientgo.Interface
-	objects dynamic.Interface
-	records *records
-	place   place
-	close   func()
-
-	mu sync.Mutex
-	// failure is the last wait that failed, unrecorded why a record was not written, by its key.
-	failure    *NotReadyError
-	unrecorded map[string]error
-	// foreign are the objects that stay, each with its text. deleted are the deleted objects in their last form,
-	// and gone those of which nothing is left. All by identity.
-	foreign map[identity]string
-	deleted map[identity]types.UID
-	gone    map[identity]bool
-	// withheld is what a template did not get; missing is what it looked up and another release may create.
-	withheld string
-	missing  []string
-	// reported are the notes that were reported, each once.
-	reported map[string]bool
 }
 
 // Open makes a session; it does no I/O. Everything that is done with it ends with ctx. The error

@@ -9,7 +9,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/helm/chart"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/client"
-	"github.com/talosop/terraform-provider-talosop/internal/helm/diff"
 	"github.com/talosop/terraform-provider-talosop/internal/kubernetes/api"
 )
 
@@ -109,31 +108,6 @@ func (r *run) take(ctx context.Context, d Decision, have Observation) error {
 	return r.deploy(ctx, s, d, have)
 }
 
-// guard prevents an upgrade from changing objects that another release took over meanwhile, and records the
-// existing objects before an installation.
-func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
-	if a.step != Upgrade {
-		a.rendered.check = func(objects []diff.Object) (err error) {
-			a.before, err = r.cluster.existing(ctx, r.spec.Name, objects, tried(have))
-
-			return err
-		}
-
-		return
-	}
-
-	from, exists := have.revision(a.from)
-	if !exists || r.spec.Options.TakeOwnership {
-		return
-	}
-
-	a.rendered.check = func(objects []diff.Object) error {
-		both, _ := shared(objects, from.Objects)
-
-		return r.cluster.ownershipLost(ctx, r.spec.Name, both)
-	}
-}
-
 // done records a finished action.
 func (r *run) done(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -168,17 +142,6 @@ func (r *run) observeAfterFailure(ctx context.Context) {
 		r.outcome.Unseen = true
 		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("the state of the release is unknown: "+err.Error()))
 	}
-}
-
-// markFailed marks a revision failed whose process is gone.
-func (r *run) markFailed(s *client.Session, d Decision) error {
-	if err := endRevision(s, r.spec.Name, d); err != nil {
-		return err
-	}
-
-	r.done("recovered revision %d: %s", d.Revision, d.Text)
-
-	return nil
 }
 
 // deploy installs or upgrades, and what belongs to it.

@@ -300,3 +300,14 @@ func (r *run) tidy(ctx context.Context) {
 		r.cluster.tell(r.spec.Name, r.spec.Secrets.Redact("objects of failed revisions remain: "+err.Error()))
 	}
 }
+
+// markFailed marks a revision failed whose process is gone.
+func (r *run) markFailed(s *client.Session, d Decision) error {
+	if err := endRevision(s, r.spec.Name, d); err != nil {
+		return err
+	}
+
+	r.done("recovered revision %d: %s", d.Revision, d.Text)
+
+	return nil
+}

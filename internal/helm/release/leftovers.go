@@ -98,3 +98,28 @@ func (c *Cluster) removeOwn(ctx context.Context, name Name, objects []diff.Objec
 
 	return removed, nil
 }
+
+// guard prevents an upgrade from changing objects that another release took over meanwhile, and records the
+// existing objects before an installation.
+func (r *run) guard(ctx context.Context, a *attempt, have Observation) {
+	if a.step != Upgrade {
+		a.rendered.check = func(objects []diff.Object) (err error) {
+			a.before, err = r.cluster.existing(ctx, r.spec.Name, objects, tried(have))
+
+			return err
+		}
+
+		return
+	}
+
+	from, exists := have.revision(a.from)
+	if !exists || r.spec.Options.TakeOwnership {
+		return
+	}
+
+	a.rendered.check = func(objects []diff.Object) error {
+		both, _ := shared(objects, from.Objects)
+
+		return r.cluster.ownershipLost(ctx, r.spec.Name, both)
+	}
+}

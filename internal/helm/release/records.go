@@ -71,9 +71,6 @@ func (c *Cluster) Observe(ctx context.Context, name Name) (Observation, error) {
 	return have, nil
 }
 
-// recordVersion is a record as it was read.
-type recordVersion struct{ name, version string }
-
 func versionOf(secret map[string]any) recordVersion {
 	object := &unstructured.Unstructured{Object: secret}
 
@@ -435,4 +432,10 @@ func mark(r *helmrelease.Release, label, value string) {
 	}
 
 	r.Labels[label] = value
+}
+
+func numberOf(name Name, secret map[string]any) int {
+	object := &unstructured.Unstructured{Object: secret}
+
+	return revisionNumber(name, object.GetName(), object.GetLabels())
 }

@@ -307,12 +307,6 @@ func (c *Cluster) forget(ctx context.Context, name Name, have Observation) error
 	return remove(ctx, have.records[last])
 }
 
-func numberOf(name Name, secret map[string]any) int {
-	object := &unstructured.Unstructured{Object: secret}
-
-	return revisionNumber(name, object.GetName(), object.GetLabels())
-}
-
 // dropLease deletes the Lease of a release that is gone, unless another run took it.
 func (c *Cluster) dropLease(ctx context.Context, name Name) error {
 	client, err := clientgo.NewForConfig(c.API.Config(ctx))

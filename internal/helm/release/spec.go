@@ -13,21 +13,6 @@ import (
 // Name identifies a release of a cluster.
 type Name struct{ Namespace, Name string }
 
-// String returns a text such as kube-system/cilium.
-func (n Name) String() string { return n.Namespace + "/" + n.Name }
-
-// Spec is a release as it is wanted.
-type Spec struct {
-	Name
-	// Values are the user's, merged; those of the chart are not in them.
-	Values map[string]any
-	// Secrets are texts that are never shown.
-	Secrets values.Secrets
-	// Patches change the rendered chart.
-	Patches []postrender.Patch
-	Options Options
-}
-
 // Options are Helm's options beside chart and values.
 type Options struct {
 	// CreateNamespace makes the namespace when there is none. It is never removed.
@@ -62,6 +47,24 @@ type Options struct {
 	MaxHistory int
 	// Description of the revision, Helm's own when empty.
 	Description string
+}
+
+// recordVersion is a record as it was read.
+type recordVersion struct{ name, version string }
+
+// String returns a text such as kube-system/cilium.
+func (n Name) String() string { return n.Namespace + "/" + n.Name }
+
+// Spec is a release as it is wanted.
+type Spec struct {
+	Name
+	// Values are the user's, merged; those of the chart are not in them.
+	Values map[string]any
+	// Secrets are texts that are never shown.
+	Secrets values.Secrets
+	// Patches change the rendered chart.
+	Patches []postrender.Patch
+	Options Options
 }
 
 // defaultTimeout is Helm's (Helm 3.21, cmd/helm/install.go).

@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Equal reports whether two releases have the same values. Integers are compared exactly, and as float64 with
@@ -296,22 +294,4 @@ func recordedNumber(number json.Number) any {
 	}
 
 	return recorded(exact)
-}
-
-// encode returns JSON with sorted keys.
-func encode(value any) string {
-	if float, ok := value.(float64); ok && (math.IsInf(float, 0) || math.IsNaN(float)) {
-		return fmt.Sprint(float)
-	}
-
-	var encoded strings.Builder
-
-	encoder := json.NewEncoder(&encoded)
-	encoder.SetEscapeHTML(false)
-
-	if err := encoder.Encode(value); err != nil {
-		return fmt.Sprint(value)
-	}
-
-	return strings.TrimSuffix(encoded.String(), "\n")
 }

@@ -2,7 +2,6 @@ package values
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 )
 
@@ -15,33 +14,6 @@ const (
 	PartSettings  Part = "setting"
 	PartSecret    Part = "secret values document"
 )
-
-// Error says what of the given values cannot be used, and why. Its text holds nothing of a value.
-type Error struct {
-	Part Part
-	// Index in the list of the part, from 0.
-	Index int
-	// Line of the document, from 1; 0 where none can be named.
-	Line int
-	// Name of the setting.
-	Name   string
-	Reason string
-}
-
-// Error is such as "values document 2, line 7: key tag is there twice".
-func (e *Error) Error() string {
-	where := fmt.Sprintf("%s %d", e.Part, e.Index+1)
-
-	if e.Name != "" {
-		where += " (" + e.Name + ")"
-	}
-
-	if e.Line > 0 {
-		where += fmt.Sprintf(", line %d", e.Line)
-	}
-
-	return where + ": " + e.Reason
-}
 
 // Merge combines what a user gives, as Helm does with its -f and --set options: documents in order, then settings
 // in order, then the secret documents. Mappings are merged; any other value replaces the earlier one. Null stays,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // keepNumbers keeps the texts of numbers, so that they can be read as Helm does or as they are written.
@@ -114,4 +115,22 @@ func textsOf(number any) []string {
 	}
 
 	return texts
+}
+
+// encode returns JSON with sorted keys.
+func encode(value any) string {
+	if float, ok := value.(float64); ok && (math.IsInf(float, 0) || math.IsNaN(float)) {
+		return fmt.Sprint(float)
+	}
+
+	var encoded strings.Builder
+
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Sprint(value)
+	}
+
+	return strings.TrimSuffix(encoded.String(), "\n")
 }

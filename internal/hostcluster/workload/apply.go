@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
@@ -21,6 +23,18 @@ const (
 	// see.
 	lookEvery = 250 * time.Millisecond
 )
+
+// Inventory has our objects of a namespace, by name.
+type Inventory struct {
+	Sets     map[string]*appsv1.StatefulSet
+	Pods     map[string]*corev1.Pod
+	Claims   map[string]*corev1.PersistentVolumeClaim
+	Services map[string]*corev1.Service
+	// Budgets are nil when the credentials may not read them, and for a Spec that has none.
+	Budgets map[string]*policyv1.PodDisruptionBudget
+	// Policies are nil when the credentials may not read them.
+	Policies map[string]*networkingv1.NetworkPolicy
+}
 
 // Ensure creates the missing objects of a Spec's machines on the host, and repairs what other clients changed:
 // labels, Services, the number of replicas, the size of claims. It does not change the template of an existing

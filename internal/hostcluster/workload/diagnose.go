@@ -285,4 +285,16 @@ func join(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), separator)
 }
 
-func stamp(t *metav1.Time) string { return t.UTC().Format(time.RFC3339) }
+func byNames[T any, P interface {
+	*T
+	metav1.Object
+}](items []T) map[string]P {
+	named := make(map[string]P, len(items))
+
+	for i := range items {
+		p := P(&items[i])
+		named[p.GetName()] = p
+	}
+
+	return named
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -71,3 +72,5 @@ func held(o metav1.Object) string {
 		return fmt.Sprintf(", to be deleted by %s", stamp(o.GetDeletionTimestamp()))
 	}
 }
+
+func stamp(t *metav1.Time) string { return t.UTC().Format(time.RFC3339) }

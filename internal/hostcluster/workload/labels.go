@@ -26,6 +26,9 @@ const (
 	wipeAnnotation = "talosop.dev/wipe"
 )
 
+// podSuffix is what a StatefulSet puts behind its name for its first pod.
+const podSuffix = "-0"
+
 // identity are the labels that identify the cluster's objects.
 func (s Spec) identity() map[string]string {
 	return map[string]string{LabelCluster: s.Cluster, LabelMark: s.Mark}

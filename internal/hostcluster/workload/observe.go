@@ -15,18 +15,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 )
 
-// Inventory has our objects of a namespace, by name.
-type Inventory struct {
-	Sets     map[string]*appsv1.StatefulSet
-	Pods     map[string]*corev1.Pod
-	Claims   map[string]*corev1.PersistentVolumeClaim
-	Services map[string]*corev1.Service
-	// Budgets are nil when the credentials may not read them, and for a Spec that has none.
-	Budgets map[string]*policyv1.PodDisruptionBudget
-	// Policies are nil when the credentials may not read them.
-	Policies map[string]*networkingv1.NetworkPolicy
-}
-
 // Inventory lists what a selector matches: one request for each kind, whatever the number of machines.
 func (h *Client) Inventory(ctx context.Context, s Spec, selector string) (*Inventory, error) {
 	var (
@@ -104,20 +92,6 @@ func (h *Client) budgets(
 	}
 
 	return byNames(found.Items), nil
-}
-
-func byNames[T any, P interface {
-	*T
-	metav1.Object
-}](items []T) map[string]P {
-	named := make(map[string]P, len(items))
-
-	for i := range items {
-		p := P(&items[i])
-		named[p.GetName()] = p
-	}
-
-	return named
 }
 
 // Observe says what the host has for the machines of a Spec. It changes nothing. Some few lists do for all machines;

@@ -47,9 +47,6 @@ func (s Spec) StatefulSet(m Machine) *appsv1.StatefulSet {
 // PodName is the pod's name from the StatefulSet controller.
 func (s Spec) PodName(m Machine) string { return s.HostName(m) + podSuffix }
 
-// podSuffix is what a StatefulSet puts behind its name for its first pod.
-const podSuffix = "-0"
-
 func (s Spec) podSpec(m Machine) corev1.PodSpec {
 	no, grace := false, int64(graceSeconds)
 	spec := corev1.PodSpec{

@@ -27,6 +27,16 @@ type Diagnosis struct {
 	objects *objects.Objects
 }
 
+// podProblem is why a pod is not ready, or did not do its work.
+type podProblem struct {
+	weight weight
+	text   string
+	// container whose log says more, empty when none does, and whether that is the log of its last
+	// run.
+	container string
+	previous  bool
+}
+
 // New is for the cluster of a client; it does no I/O.
 func New(c *api.Client, o *objects.Objects) *Diagnosis { return &Diagnosis{c, o} }
 

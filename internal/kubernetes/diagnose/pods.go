@@ -24,16 +24,6 @@ const (
 	failing
 )
 
-// podProblem is why a pod is not ready, or did not do its work.
-type podProblem struct {
-	weight weight
-	text   string
-	// container whose log says more, empty when none does, and whether that is the log of its last
-	// run.
-	container string
-	previous  bool
-}
-
 // worst is the pod of several that is nearest to a cause, the first of equals; nil when all are fine.
 func worst(pods []corev1.Pod) (*corev1.Pod, podProblem) {
 	var (

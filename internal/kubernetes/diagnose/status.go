@@ -154,3 +154,17 @@ func ofAPIService(object map[string]any) (statusFound, error) {
 
 	return statusFound{reason: "not available"}, nil
 }
+
+// Because appends Kubernetes' reason to a sentence.
+func Because(reason, message string) string {
+	switch {
+	case reason == "" && message == "":
+		return ""
+	case message == "":
+		return ": " + reason
+	case reason == "":
+		return ": " + message
+	default:
+		return fmt.Sprintf(": %s (%s)", reason, message)
+	}
+}

@@ -65,17 +65,3 @@ func (p *Pod) why() string {
 		return text + "; last log lines: " + lastLines(*p.Log)
 	}
 }
-
-// Because appends Kubernetes' reason to a sentence.
-func Because(reason, message string) string {
-	switch {
-	case reason == "" && message == "":
-		return ""
-	case message == "":
-		return ": " + reason
-	case reason == "":
-		return ": " + message
-	default:
-		return fmt.Sprintf(": %s (%s)", reason, message)
-	}
-}

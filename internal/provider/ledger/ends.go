@@ -9,21 +9,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// plannedEnd is what the plans of this process do to the control planes of one cluster. Each object is planned
-// separately, in any order: only the last plan can see that the cluster ends.
-type plannedEnd struct {
-	// going are the sets of objects whose control planes are reset.
-	going []machineset.Set
-	// protected names one protected object among them, joins an object whose control plane joins, and replaced is true
-	// when one of them is created again; each is empty for none.
-	protected, joins string
-	replaced         bool
-	// inTurn are the single control planes that are created again, and ordered is true when their creates may wait for
-	// the removal of all of them.
-	inTurn  []string
-	ordered bool
-}
-
 // PlanReplaced notes the machines that a plan resets to create the same object from them again.
 func (l *Ledger) PlanReplaced(p machineset.Set, object string, machines []cluster.Machine) {
 	of := clusterKey(p.Secrets)

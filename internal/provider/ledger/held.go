@@ -9,13 +9,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
 )
 
-// holder is an object that lists a machine, and the name of the machine there.
-type holder struct {
-	plannedObject
-
-	machine string
-}
-
 // same reports whether two plans are of one object. An object that is still to be created has no owner ID, and is
 // identified by its name.
 func (h holder) same(other holder) bool {

@@ -9,7 +9,10 @@ import (
 	"sync"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
+	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/machineset"
+	"github.com/talosop/terraform-provider-talosop/internal/pki"
+	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
 // Ledger has what one walk of a CLI, a plan or an apply, learns, and what the process remembers while it lives. It
@@ -73,6 +76,75 @@ type walk struct {
 	unused, recorded, exposed facts[string, bool]
 	// seen is what refreshes observed of the machines of objects, by the ID of their owner.
 	seen facts[string, machineset.Refreshed]
+}
+
+// plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another
+// address of the configuration has, too. Its owner ID is unique, and empty for an object that is still to be
+// created.
+type plannedObject struct{ name, owner string }
+
+// machineKey identifies a machine by the authorities of its cluster, and by its address or its UUID. When the
+// secrets of a cluster are not generated yet, its machines are identified by address alone.
+type machineKey struct{ cluster, machine string }
+
+// holder is an object that lists a machine, and the name of the machine there.
+type holder struct {
+	plannedObject
+
+	machine string
+}
+
+// plannedEnd is what the plans of this process do to the control planes of one cluster. Each object is planned
+// separately, in any order: only the last plan can see that the cluster ends.
+type plannedEnd struct {
+	// going are the sets of objects whose control planes are reset.
+	going []machineset.Set
+	// protected names one protected object among them, joins an object whose control plane joins, and replaced is true
+	// when one of them is created again; each is empty for none.
+	protected, joins string
+	replaced         bool
+	// inTurn are the single control planes that are created again, and ordered is true when their creates may wait for
+	// the removal of all of them.
+	inTurn  []string
+	ordered bool
+}
+
+// Removal is what a replacement of an object in state does to its machines. The plan of the replacement sees no
+// state, and uses what this process read of the object, or planned of an update:
+//
+//   - Under -replace and replace_triggered_by the CLIs ask for the plan of the update first and then for that of a
+//     create, with the private state of the first. Of the latter they show errors, and no warnings. (A planned value
+//     cannot carry it either: in the apply the CLIs plan the create once more, with neither state nor private state,
+//     and expect the same.)
+//   - An object that is tainted is read, and then planned as a create, with neither state nor private state.
+//
+// (Terraform 1.11.4 and OpenTofu 1.12.6, NodeAbstractResourceInstance.plan.)
+type Removal struct {
+	Kind, ID string
+	// Set is the machines in state, with their protection.
+	Set func() machineset.Set
+	// Tell describes what would happen to them; empty for nothing. Refuse refuses what they are protected from.
+	Tell   func() string
+	Refuse func() finding.List
+	// Plan notes that the plan wipes them to create next. It warns of what they lose, and refuses the end of a
+	// protected cluster.
+	Plan func(next machineset.Set, tainted bool) finding.List
+	// read is true until the object is planned: only a tainted object is read and never planned itself.
+	read bool
+}
+
+type peers struct {
+	ledger  *Ledger
+	cluster string
+}
+
+// peer is one active run.
+type peer struct{ peers }
+
+// plannedRotation is the secrets before a rotation, and its keys.
+type plannedRotation struct {
+	of    *pki.Bundle
+	kinds []rotation.Kind
 }
 
 // New returns an empty ledger.

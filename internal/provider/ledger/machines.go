@@ -10,15 +10,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/pki"
 )
 
-// plannedObject is an object of a plan. Its name is that of the cluster or machine, which an object under another
-// address of the configuration has, too. Its owner ID is unique, and empty for an object that is still to be
-// created.
-type plannedObject struct{ name, owner string }
-
-// machineKey identifies a machine by the authorities of its cluster, and by its address or its UUID. When the
-// secrets of a cluster are not generated yet, its machines are identified by address alone.
-type machineKey struct{ cluster, machine string }
-
 // clusterKey identifies a cluster by its secrets; empty while those are unknown.
 func clusterKey(secrets string) string {
 	bundle, err := pki.Parse([]byte(secrets))

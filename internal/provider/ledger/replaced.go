@@ -13,30 +13,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// Removal is what a replacement of an object in state does to its machines. The plan of the replacement sees no
-// state, and uses what this process read of the object, or planned of an update:
-//
-//   - Under -replace and replace_triggered_by the CLIs ask for the plan of the update first and then for that of a
-//     create, with the private state of the first. Of the latter they show errors, and no warnings. (A planned value
-//     cannot carry it either: in the apply the CLIs plan the create once more, with neither state nor private state,
-//     and expect the same.)
-//   - An object that is tainted is read, and then planned as a create, with neither state nor private state.
-//
-// (Terraform 1.11.4 and OpenTofu 1.12.6, NodeAbstractResourceInstance.plan.)
-type Removal struct {
-	Kind, ID string
-	// Set is the machines in state, with their protection.
-	Set func() machineset.Set
-	// Tell describes what would happen to them; empty for nothing. Refuse refuses what they are protected from.
-	Tell   func() string
-	Refuse func() finding.List
-	// Plan notes that the plan wipes them to create next. It warns of what they lose, and refuses the end of a
-	// protected cluster.
-	Plan func(next machineset.Set, tainted bool) finding.List
-	// read is true until the object is planned: only a tainted object is read and never planned itself.
-	read bool
-}
-
 // RememberRead keeps the removal of the machines of an object that was read, by the ID of their owner.
 func (l *Ledger) RememberRead(owner types.String, removal Removal) {
 	removal.read = true

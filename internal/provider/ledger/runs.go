@@ -41,11 +41,6 @@ func (f founding) Release(m cluster.Machine) {
 // Peers are the active runs on the cluster with an identity.
 func (l *Ledger) Peers(identity string) lifecycle.Peers { return peers{l, identity} }
 
-type peers struct {
-	ledger  *Ledger
-	cluster string
-}
-
 // Enter implements [lifecycle.Peers].
 func (p peers) Enter(s cluster.Standing) lifecycle.Peer {
 	run := &peer{p}
@@ -53,9 +48,6 @@ func (p peers) Enter(s cluster.Standing) lifecycle.Peer {
 
 	return run
 }
-
-// peer is one active run.
-type peer struct{ peers }
 
 // Tell implements [lifecycle.Peer].
 func (p *peer) Tell(s cluster.Standing) { p.ledger.runs.put(p, s) }

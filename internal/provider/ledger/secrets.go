@@ -11,12 +11,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
 
-// plannedRotation is the secrets before a rotation, and its keys.
-type plannedRotation struct {
-	of    *pki.Bundle
-	kinds []rotation.Kind
-}
-
 // NoteUnused notes that the secrets of a bundle have no cluster.
 func (l *Ledger) NoteUnused(bundle *pki.Bundle) { l.unused.put(bundle.Mark(), true) }
 

@@ -47,9 +47,6 @@ type workersModel struct {
 	MaxUnavailable types.String `tfsdk:"max_unavailable"`
 }
 
-// wholeCluster is the name of the resource in messages.
-const wholeCluster = "cluster"
-
 func (m ClusterModel) common() CommonModel { return m.withSettings(m.CommonModel) }
 
 func (m *ClusterModel) setCommon(common CommonModel) {

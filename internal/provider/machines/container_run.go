@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -227,21 +226,6 @@ func (r run) workersLeft() finding.List {
 	return finding.List{workersLeft.With(finding.Args{
 		"machines": r.workers.Workers, "namespace": r.workers.Namespace, "selector": r.workers.Selector,
 	})}
-}
-
-// hostReport is what a refresh reads about machines in containers from their host cluster.
-type hostReport struct {
-	// host is the identity of the host cluster, as far as it can be known, and present whether it has any of the
-	// machines.
-	host    workload.Identity
-	present bool
-	// drift is how their objects differ, and pods the inputs of those without drift; both by machine.
-	drift map[string]machineset.HostDrift
-	pods  map[string]string
-	// peers are the etcd addresses for control planes that are configured from now on.
-	peers map[string]netip.Addr
-	// orphans were not observed yet, and removed are the leaving machines.
-	orphans, removed []cluster.Machine
 }
 
 // report implements platform.

@@ -51,11 +51,6 @@ func forgetFormer(ctx context.Context, private tf.PrivateStore) (diags diag.Diag
 	return diags
 }
 
-// UpgradeState reads states of former versions.
-func (r *machinesResource[M, P]) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
-	return map[int64]resource.StateUpgrader{0: {StateUpgrader: upgradeFormerState}}
-}
-
 func upgradeFormerState(
 	ctx context.Context, req resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse,
 ) {

@@ -25,6 +25,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 )
 
+// DefaultPoolName is the name of a pool of workers without a configured one.
+const DefaultPoolName = "worker"
+
 // controlPlaneFrom is the model of a control plane as its machines describe it.
 func controlPlaneFrom(
 	ctx context.Context, file clusterimport.SecretsFile, found map[string]clusterimport.Recognized,

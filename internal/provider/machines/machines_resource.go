@@ -638,3 +638,8 @@ func (r *machinesResource[M, P]) Delete(
 		p.noteEnd(r.ProviderData)
 	}
 }
+
+// UpgradeState reads states of former versions.
+func (r *machinesResource[M, P]) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
+	return map[int64]resource.StateUpgrader{0: {StateUpgrader: upgradeFormerState}}
+}

@@ -277,12 +277,6 @@ func remaining(
 	return &left{tf.TextList(lines), ImpactOf(machineset.ImpactOf(steps, want.Removed))}, diags
 }
 
-// left is what an unfinished run leaves to the next apply.
-type left struct {
-	operations types.List
-	impact     types.Object
-}
-
 // seenMeta replaces META values in state by those that the members hold.
 func (m *machineSetModel) seenMeta(ctx context.Context, want cluster.Spec, have cluster.Snapshot) diag.Diagnostics {
 	seen, diags := withMeta(ctx, "", m.Machines, want, have)

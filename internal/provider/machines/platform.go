@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
@@ -34,6 +35,21 @@ type platform interface {
 
 // metal exists without talosop, and needs nothing besides Talos.
 type metal struct{}
+
+// hostReport is what a refresh reads about machines in containers from their host cluster.
+type hostReport struct {
+	// host is the identity of the host cluster, as far as it can be known, and present whether it has any of the
+	// machines.
+	host    workload.Identity
+	present bool
+	// drift is how their objects differ, and pods the inputs of those without drift; both by machine.
+	drift map[string]machineset.HostDrift
+	pods  map[string]string
+	// peers are the etcd addresses for control planes that are configured from now on.
+	peers map[string]netip.Addr
+	// orphans were not observed yet, and removed are the leaving machines.
+	orphans, removed []cluster.Machine
+}
 
 func (metal) spec() workload.Spec                                              { return workload.Spec{} }
 func (metal) orphans(context.Context, machineset.PriorState) []cluster.Machine { return nil }

@@ -103,6 +103,13 @@ const (
 	onDestroyPreserve = "preserve"
 )
 
+// restored is the record of the snapshot that the etcd of a cluster started with. A snapshot is only restored while
+// it is not the recorded one.
+type restored struct {
+	// From names it, and At is when the etcd of a machine started with it, by that machine's clock.
+	From, At types.String
+}
+
 // poolAttributes are the attributes of every resource with machines. role names the machines in texts.
 func poolAttributes(ctx context.Context, role string, protect bool) map[string]schema.Attribute {
 	attributes := groupAttributes(role, "install")

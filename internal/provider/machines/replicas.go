@@ -20,9 +20,6 @@ import (
 // Machines in containers are not listed: `replicas` sets how many are created, numbered from 0. After that they are
 // like all other machines of the set.
 
-// mostReplicas limits a mistyped number. It is more than one host cluster runs.
-const mostReplicas = 1000
-
 // replicaAttributes are those of a group of machines in containers.
 func replicaAttributes(role string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{

@@ -11,6 +11,9 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
+// wholeCluster is the name of the resource in messages.
+const wholeCluster = "cluster"
+
 // objectOf names the machines of a resource in the summary of a message. The CLIs fold warnings with equal summaries.
 func objectOf(p machineset.Set) string {
 	if p.Object == wholeCluster {

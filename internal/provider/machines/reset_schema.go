@@ -1,8 +1,6 @@
 package machines
 
 import (
-	"context"
-
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -10,7 +8,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/provider/rollout"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
-	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // resetModel is how a machine is reset that leaves.
@@ -47,22 +44,3 @@ func resetAgain(where string) schema.SingleNestedAttribute {
 
 // resetType is the type of reset.
 func resetType() map[string]attr.Type { return tf.ObjectOf(resetAttribute().Attributes).AttrTypes }
-
-// resetOf are the reset options of a machine: its own, or those of its group. An unknown value does not affect a plan,
-// because machines leave with the options of the state.
-func (g *writtenGroup) resetOf(ctx context.Context, one machineModel) (how wipe.Reset, graceful bool) {
-	from, r := one.Reset, &tf.Reader{}
-	if from.IsNull() {
-		from = g.machines.Reset
-	}
-
-	options, ok := tf.Object[resetModel](ctx, r, from)
-	if !ok {
-		return wipe.Reset{}, false
-	}
-
-	how = wipe.Reset{Selection: wipe.Select(r.Texts(options.Wipe), r.Texts(options.UserDisks)),
-		Abrupt: !r.Truth(options.Graceful, true), Off: !r.Truth(options.Reboot, true)}
-
-	return how, options.Graceful.ValueBool()
-}

@@ -14,13 +14,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// restored is the record of the snapshot that the etcd of a cluster started with. A snapshot is only restored while
-// it is not the recorded one.
-type restored struct {
-	// From names it, and At is when the etcd of a machine started with it, by that machine's clock.
-	From, At types.String
-}
-
 // when is the recorded time; zero without one.
 func (r restored) when() time.Time { return tf.TimeIn(r.At) }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
 	"github.com/talosop/terraform-provider-talosop/internal/backup"
 	"github.com/talosop/terraform-provider-talosop/internal/cluster"
 	"github.com/talosop/terraform-provider-talosop/internal/healthcheck/probe"
@@ -24,6 +26,12 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/record"
 	"github.com/talosop/terraform-provider-talosop/internal/rotation"
 )
+
+// left is what an unfinished run leaves to the next apply.
+type left struct {
+	operations types.List
+	impact     types.Object
+}
 
 // openSession prepares an operation on a set that is fully known. render reports whether configurations are needed.
 // It does no I/O.
@@ -360,4 +368,28 @@ func (s *session) ended(
 	s.platform.end(&done)
 
 	return done
+}
+
+// openAll is open for all machines that the host has of a pool: with adds the orphaned ones to the state. It asks
+// the host cluster; on metal it asks nothing.
+func openAll(
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, recorded machineset.PriorState,
+	with func(machineset.PriorState, ...cluster.Machine) machineset.PriorState, render bool,
+) (*session, machineset.PriorState, error) {
+	s, err := openSession(ctx, m, pki.Changing, p, recorded, render)
+	if err != nil {
+		return nil, recorded, err
+	}
+
+	orphans := s.platform.orphans(ctx, recorded)
+	if len(orphans) == 0 {
+		return s, recorded, nil
+	}
+
+	s.Close()
+
+	recorded = with(recorded, orphans...)
+	s, err = openSession(ctx, m, pki.Changing, p, recorded, render)
+
+	return s, recorded, err
 }

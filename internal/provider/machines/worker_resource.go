@@ -26,9 +26,6 @@ var (
 	_ resource.ResourceWithUpgradeState   = (*workerResource)(nil)
 )
 
-// DefaultPoolName is the name of a pool of workers without a configured one.
-const DefaultPoolName = "worker"
-
 // NewWorkerResource is the constructor of the resource talosop_worker.
 func NewWorkerResource() resource.Resource {
 	return &workerResource{machinesResource[WorkerModel, *WorkerModel]{

@@ -20,6 +20,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/restore"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/settings"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
+	"github.com/talosop/terraform-provider-talosop/internal/wipe"
 )
 
 // writtenSet is machines of one cluster as a configuration, a plan or a state has them: in plain values, plus
@@ -53,6 +54,9 @@ type writtenGroup struct {
 	planes                       settings.PlaneModel
 	talosVersion, maxUnavailable types.String
 }
+
+// mostReplicas limits a mistyped number. It is more than one host cluster runs.
+const mostReplicas = 1000
 
 // writeGroup completes a group with its attributes.
 func writeGroup(g machineset.Group, machines machinesModel, talosVersion, maxUnavailable types.String) *writtenGroup {
@@ -345,4 +349,23 @@ func (g *writtenGroup) patchesOf(r *tf.Reader, n int) []string {
 	}
 
 	return r.Texts(patches)
+}
+
+// resetOf are the reset options of a machine: its own, or those of its group. An unknown value does not affect a plan,
+// because machines leave with the options of the state.
+func (g *writtenGroup) resetOf(ctx context.Context, one machineModel) (how wipe.Reset, graceful bool) {
+	from, r := one.Reset, &tf.Reader{}
+	if from.IsNull() {
+		from = g.machines.Reset
+	}
+
+	options, ok := tf.Object[resetModel](ctx, r, from)
+	if !ok {
+		return wipe.Reset{}, false
+	}
+
+	how = wipe.Reset{Selection: wipe.Select(r.Texts(options.Wipe), r.Texts(options.UserDisks)),
+		Abrupt: !r.Truth(options.Graceful, true), Off: !r.Truth(options.Reboot, true)}
+
+	return how, options.Graceful.ValueBool()
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/talosop/terraform-provider-talosop/internal/panics"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/clusterhandle"
-	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
@@ -20,13 +19,6 @@ var (
 	_ action.ActionWithConfigure  = (*operationAction)(nil)
 	_ action.ActionWithModifyPlan = (*operationAction)(nil)
 )
-
-// operationAction runs an operation when Terraform invokes it.
-type operationAction struct {
-	providerdata.ConfiguredAction
-
-	kind kind
-}
 
 // Metadata implements the framework.
 func (a *operationAction) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {

@@ -38,6 +38,12 @@ type getter interface {
 	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
 }
 
+// leaver is the machine that leaves, as configured.
+type leaver struct {
+	machine, uuid, onLeave types.String
+	protection             types.Bool
+}
+
 // read reads the arguments of a kind.
 func (k kind) read(ctx context.Context, from getter) (asked, diag.Diagnostics) {
 	var diags diag.Diagnostics

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/talosop/terraform-provider-talosop/internal/operation"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 )
 
 // kind is one of the operations.
@@ -58,6 +59,13 @@ var kinds = []kind{
 		description: "Writes a file for bug reports, as `talosctl support` does but without secrets: machine logs, " +
 			"resources, redacted configurations, and nodes and pods of `kube-system`. A source that does not answer is a " +
 			"warning, and the file lists it."},
+}
+
+// operationAction runs an operation when Terraform invokes it.
+type operationAction struct {
+	providerdata.ConfiguredAction
+
+	kind kind
 }
 
 // NewActions are the constructors of the actions.

@@ -32,12 +32,6 @@ const (
 	onLeaveShutdown = "shutdown"
 )
 
-// leaver is the machine that leaves, as configured.
-type leaver struct {
-	machine, uuid, onLeave types.String
-	protection             types.Bool
-}
-
 func leaverAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"machine": tf.RequiredString("The machine that leaves: its address, or the name of its node." +

@@ -41,6 +41,12 @@ const (
 	finishedAt = "finished_at"
 )
 
+// outcome is the progress of an operation.
+type outcome struct {
+	// done are the finished steps, and left the machines that still need the operation.
+	done, left []string
+}
+
 // Metadata implements the framework.
 func (r *operationResource) Metadata(
 	_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse,

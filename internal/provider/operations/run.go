@@ -20,12 +20,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-// outcome is the progress of an operation.
-type outcome struct {
-	// done are the finished steps, and left the machines that still need the operation.
-	done, left []string
-}
-
 // run runs the operation, and reports each event as a line. The error of an incomplete operation comes with what was
 // done and what is left.
 func (a asked) run(ctx context.Context, m *providerdata.ProviderData, tell func(string)) (outcome, diag.Diagnostics) {

@@ -65,6 +65,9 @@ type ProviderData struct {
 	Removals func(ctx context.Context, m *ProviderData, p machineset.Set, u machineset.UpgradeOf) (UpgradeObstacles, error)
 }
 
+// schematicTimeout is how long a plan waits for an Image Factory.
+const schematicTimeout = 3 * time.Second
+
 // NewProviderData is the provider data of a process before its configuration is known.
 func NewProviderData() *ProviderData {
 	return &ProviderData{

@@ -2,7 +2,6 @@ package providerdata
 
 import (
 	"context"
-	"time"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image/assets"
@@ -12,9 +11,6 @@ import (
 
 // NoFactory is the value of factory_url for plans that ask no Image Factory.
 const NoFactory = "none"
-
-// schematicTimeout is how long a plan waits for an Image Factory.
-const schematicTimeout = 3 * time.Second
 
 // WarnOfSchematics reports the system extensions that come and go with schematics of which the configuration has only
 // the ID. It is silent about those whose content it cannot read: the plan shows their IDs.

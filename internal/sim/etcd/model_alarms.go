@@ -7,9 +7,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 )
 
-// Alarm is a kind of alarm that an etcd member raises.
-type Alarm = machine.EtcdMemberAlarm_AlarmType
-
 // The alarms of etcd. With EtcdNoSpace the whole cluster refuses writes, with
 // EtcdCorrupt reads as well, until the alarm is disarmed.
 const (

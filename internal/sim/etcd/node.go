@@ -101,6 +101,9 @@ var (
 	errTransferTimedOut = errors.New("etcdserver: request timed out, leader transfer took too long")
 )
 
+// Alarm is a kind of alarm that an etcd member raises.
+type Alarm = machine.EtcdMemberAlarm_AlarmType
+
 // MemberID is a member's id as it is written everywhere.
 func MemberID(id uint64) string { return etcdres.FormatMemberID(id) }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,20 @@ type standIn struct {
 	healthy func() bool // of etcd
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
+}
+
+// StandInServer is the stand-in as the kube-apiserver of one machine.
+type StandInServer struct {
+	*standIn
+
+	version string
+	host    string // of its machine
+	tls     *tls.Config
+	clients *x509.CertPool
+	// verified are the certificates of clients, by their content, whose signature was verified.
+	verified sync.Map
+	stopOwn  func()
+	stopped  atomic.Bool
 }
 
 // NewStandIn implements backends.kube.

@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,20 +25,6 @@ import (
 
 // drainTime bounds how long a stopping API server waits for running requests.
 const drainTime = 2 * time.Second
-
-// StandInServer is the stand-in as the kube-apiserver of one machine.
-type StandInServer struct {
-	*standIn
-
-	version string
-	host    string // of its machine
-	tls     *tls.Config
-	clients *x509.CertPool
-	// verified are the certificates of clients, by their content, whose signature was verified.
-	verified sync.Map
-	stopOwn  func()
-	stopped  atomic.Bool
-}
 
 // Serve implements Backend: every version is served alike and answers with itself.
 func (s *standIn) Serve(l net.Listener, version string, cfg config.Provider) (Server, error) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/labels"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -422,3 +424,15 @@ func (kl *Kubelet) Restart() { kl.rendered.Ring() }
 
 // ErrNoServer is why a load balancer cuts a connection.
 var ErrNoServer = errors.New("no kube-apiserver answers")
+
+// taintsOf are the taints of a configuration, in the order of their keys.
+func taintsOf(wanted map[string]string) []corev1.Taint {
+	var taints []corev1.Taint
+
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		value, effect := labels.ParseTaint(wanted[key])
+		taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+	}
+
+	return taints
+}

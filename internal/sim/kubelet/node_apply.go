@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"github.com/siderolabs/talos/pkg/machinery/labels"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -180,18 +179,6 @@ func putTaints(node *corev1.Node, wanted map[string]string, owned map[string]boo
 
 		return goes
 	})
-}
-
-// taintsOf are the taints of a configuration, in the order of their keys.
-func taintsOf(wanted map[string]string) []corev1.Taint {
-	var taints []corev1.Taint
-
-	for _, key := range slices.Sorted(maps.Keys(wanted)) {
-		value, effect := labels.ParseTaint(wanted[key])
-		taints = append(taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
-	}
-
-	return taints
 }
 
 // errRestricted is NodeRestriction's refusal to a kubelet.

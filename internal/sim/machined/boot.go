@@ -78,6 +78,14 @@ type Boot struct {
 	PodProblems map[string]string // of static pods' statuses, by component
 }
 
+// sequencer runs one sequence at a time.
+type sequencer struct {
+	mu      sync.Mutex
+	running string
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
 // NewBoot prepares a boot of a system from what is on the machine's disk.
 func NewBoot(
 	site context.Context, m *Hardware, resources state.State, sys images.System, platformName, kernel string,

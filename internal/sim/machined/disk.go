@@ -61,6 +61,16 @@ type Storage struct {
 // OwnVolumes lie on EPHEMERAL unless a VolumeConfig gives them partitions (since Talos 1.14).
 var OwnVolumes = []string{"ETCD", "CRI", "KUBELET", "LOG"}
 
+// WipeFailure is a wipe of partitions that fails: Talos reboots without a wipe of the user disks (Talos 1.12 to 1.14,
+// v1alpha1_sequencer_tasks.go, ResetSystemDiskSpec). The other partitions are wiped.
+type WipeFailure struct {
+	// Volumes keep their partitions with all data, as on a disk with errors; all of them where none is named.
+	Volumes []string
+	// Busy: every partition is emptied and dropped, and the kernel still uses one, which is an error, too (seen on Talos
+	// 1.13.0; go-blockdevice writes the partition table before it tells the kernel).
+	Busy bool
+}
+
 // Upgrade makes next the default boot entry and keeps what runs as the other one. The
 // installer writes META by itself, past the running system, hence no resource follows.
 func (d *Storage) Upgrade(running, next images.System) {

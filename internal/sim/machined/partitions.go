@@ -12,16 +12,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 )
 
-// WipeFailure is a wipe of partitions that fails: Talos reboots without a wipe of the user disks (Talos 1.12 to 1.14,
-// v1alpha1_sequencer_tasks.go, ResetSystemDiskSpec). The other partitions are wiped.
-type WipeFailure struct {
-	// Volumes keep their partitions with all data, as on a disk with errors; all of them where none is named.
-	Volumes []string
-	// Busy: every partition is emptied and dropped, and the kernel still uses one, which is an error, too (seen on Talos
-	// 1.13.0; go-blockdevice writes the partition table before it tells the kernel).
-	Busy bool
-}
-
 // Spares reports whether a volume stays as it was.
 func (f *WipeFailure) Spares(volume string) bool {
 	return f != nil && !f.Busy && (len(f.Volumes) == 0 || slices.Contains(f.Volumes, volume))

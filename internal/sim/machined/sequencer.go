@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -26,14 +25,6 @@ var takeOver = map[string][]string{
 	"boot":       {"reboot", "reset", "upgrade", "emergencyVolumeCleanup"},
 	"reboot":     {"reboot"},
 	"reset":      {"reboot"},
-}
-
-// sequencer runs one sequence at a time.
-type sequencer struct {
-	mu      sync.Mutex
-	running string
-	cancel  context.CancelFunc
-	done    chan struct{}
 }
 
 // acquire makes name the running sequence, stopping another one if that is allowed.

@@ -66,6 +66,13 @@ type Host struct {
 	given int              // counts addresses of load balancers
 }
 
+// slot is a machine with its mounts. One pod has it at a time.
+type slot struct {
+	machine *sim.Machine
+	held    chan struct{}
+	volumes map[string]string // by the labels that Talos has for them
+}
+
 // New starts a host that ends with the test. The test is skipped when the real programs are missing, or fails
 // when they must not be (clitest.Asset).
 func New(t testing.TB, o Options) *Host {

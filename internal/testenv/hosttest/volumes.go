@@ -12,13 +12,6 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/wait"
 )
 
-// slot is a machine with its mounts. One pod has it at a time.
-type slot struct {
-	machine *sim.Machine
-	held    chan struct{}
-	volumes map[string]string // by the labels that Talos has for them
-}
-
 // paths of a machine's data, by the labels of the volumes.
 var paths = map[string]string{sim.VolumeState: "/system/state", sim.VolumeEphemeral: "/var"}
 
