@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
@@ -19,65 +18,30 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var (
-	_ datasource.DataSource                   = (*etcdBackupsDataSource)(nil)
-	_ datasource.DataSourceWithConfigure      = (*etcdBackupsDataSource)(nil)
-	_ datasource.DataSourceWithValidateConfig = (*etcdBackupsDataSource)(nil)
-)
-
 // NewDataSource is talosop_etcd_backups.
-func NewDataSource() datasource.DataSource { return &etcdBackupsDataSource{} }
-
-// etcdBackupsDataSource lists what a store holds for a cluster.
-type etcdBackupsDataSource struct {
-	providerdata.ConfiguredDataSource
-}
-
-func (d *etcdBackupsDataSource) Metadata(
-	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
-) {
-	resp.TypeName = req.ProviderTypeName + "_etcd_backups"
-}
-
-func (d *etcdBackupsDataSource) Schema(
-	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
-) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "The etcd snapshots of a cluster in a bucket or folder, made by `talosop_etcd_backup`, with " +
+func NewDataSource() datasource.DataSource {
+	return &providerdata.DataSource[EtcdBackupsModel]{
+		Name: "etcd_backups",
+		Description: "The etcd snapshots of a cluster in a bucket or folder, made by `talosop_etcd_backup`, with " +
 			"their records and whether they can be restored. It reads the store only, no machine: an empty store gives an " +
 			"empty list, an unreachable one is an error. For a restore, write the handle by hand as in the example, because " +
 			"a restored resource cannot depend on its own handle.",
-		Attributes: etcdBackupsAttributes(ctx),
+		Attributes: etcdBackupsAttributes,
+		Timeout:    "Time for the store to answer. Default: `1m`.",
+		Check: func(_ context.Context, config *EtcdBackupsModel) diag.Diagnostics {
+			return store.ValidateStore(path.Empty(), config.S3, config.File)
+		},
+		Look: listBackups,
 	}
 }
 
-func (d *etcdBackupsDataSource) ValidateConfig(
-	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
-) {
-	var config EtcdBackupsModel
+// listBackups lists what a store holds for a cluster.
+func listBackups(ctx context.Context, m *providerdata.ProviderData, config *EtcdBackupsModel) diag.Diagnostics {
+	handle, bundle, diags := m.ClusterOf(ctx, config.Cluster)
 
-	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
-		resp.Diagnostics.Append(store.ValidateStore(path.Empty(), config.S3, config.File)...)
-	}
-}
-
-func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config EtcdBackupsModel
-
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-
-	if resp.Diagnostics.HasError() {
-		return
-	}
-
-	handle, bundle, diags := d.ClusterOf(ctx, config.Cluster)
-	resp.Diagnostics.Append(diags...)
-
-	timeout, diags := tf.ReadLimit(ctx, config.Timeouts, defaultListTimeout)
-	resp.Diagnostics.Append(diags...)
-
-	if resp.Diagnostics.HasError() {
-		return
+	timeout, more := tf.ReadLimit(ctx, config.Timeouts, defaultListTimeout)
+	if diags.Append(more...); diags.HasError() {
+		return diags
 	}
 
 	ctx, cancel := context.WithTimeout(tf.MaskSecrets(ctx, handle.Secrets.ValueString()), timeout)
@@ -85,19 +49,17 @@ func (d *etcdBackupsDataSource) Read(ctx context.Context, req datasource.ReadReq
 
 	at := store.PlaceOf(config.S3, config.File)
 
-	entries, err := listed(ctx, d.ProviderData, at, ownerOf(handle.Name.ValueString(), bundle))
+	entries, err := listed(ctx, m, at, ownerOf(handle.Name.ValueString(), bundle))
 	if err != nil {
-		resp.Diagnostics.Append(unlisted(handle.Name.ValueString(), at, err))
-
-		return
+		return append(diags, unlisted(handle.Name.ValueString(), at, err))
 	}
 
 	backups := Judge(entries, handle)
 	config.Fill(backups)
 
-	resp.Diagnostics.Append(missingFolder(at)...)
-	resp.Diagnostics.Append(unreadable(handle.Name.ValueString(), backups)...)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+	diags.Append(missingFolder(at)...)
+
+	return append(diags, unreadable(handle.Name.ValueString(), backups)...)
 }
 
 // listed asks the store of a place for the snapshots of a cluster.

@@ -1,7 +1,6 @@
 package etcdbackup
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -35,8 +33,8 @@ type EtcdBackupsModel struct {
 // defaultListTimeout is the default timeout for a store.
 const defaultListTimeout = time.Minute
 
-func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute {
-	attributes := tf.DataSourceAttributes(map[string]schema.Attribute{
+func etcdBackupsAttributes() map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
 		"cluster": tf.RequiredObject("Handle of the cluster: `cluster` of `talosop_control_plane` or `talosop_cluster`, "+
 			"or an object that you write with `name`, `endpoint` and `secrets`. With `kubernetes_version` and "+
 			"`talos_version`, the list also identifies snapshots that need newer versions.", clusterhandle.AccessAttributes()),
@@ -45,9 +43,8 @@ func etcdBackupsAttributes(ctx context.Context) map[string]datasource.Attribute 
 			"write the key into it."),
 		"backups": tf.ComputedObjectList("The snapshots, newest first, without partially stored ones.",
 			storedAttributes()),
-	})
+	}
 
-	attributes["timeouts"] = tf.ReadTimeouts(ctx, "Time for the store to answer. Default: `1m`.")
 	maps.Copy(attributes, store.ListsBackups())
 
 	return attributes

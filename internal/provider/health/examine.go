@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
-	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -105,6 +104,10 @@ func (e examined) partly(silent []string, attribute string) diag.Diagnostics {
 		finding.Args{"cluster": e.Name, "silent": silent, "attribute": attribute}))}
 }
 
+// examinedTimeout describes the time that they take.
+const examinedTimeout = "Time for all answers together. A server that does not answer in this time counts as silent. " +
+	"Default: `10s`."
+
 // examinedAttributes are the arguments of the data sources that observe a cluster, except timeouts.
 func examinedAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
@@ -113,15 +116,4 @@ func examinedAttributes() map[string]schema.Attribute {
 			"the handle are unknown, such as during a create, the read happens in the apply. With `depends_on`, it happens "+
 			"after the workers.", clusterhandle.AccessAttributes()),
 	}
-}
-
-// examinedSchema is the schema of a data source that observes a cluster.
-func examinedSchema(
-	ctx context.Context, description string, attributes map[string]schema.Attribute,
-) datasource.Schema {
-	all := tf.DataSourceAttributes(attributes)
-	all["timeouts"] = tf.ReadTimeouts(ctx, "Time for all answers together. A server that does not answer in this time "+
-		"counts as silent. Default: `10s`.")
-
-	return datasource.Schema{MarkdownDescription: description, Attributes: all}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/helm/release"
@@ -21,81 +22,61 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var (
-	_ datasource.DataSource              = (*upgradeChecksDataSource)(nil)
-	_ datasource.DataSourceWithConfigure = (*upgradeChecksDataSource)(nil)
-)
-
 // NewUpgradeChecksDataSource is the constructor of the data source talosop_upgrade_checks.
-func NewUpgradeChecksDataSource() datasource.DataSource { return &upgradeChecksDataSource{} }
-
-// upgradeChecksDataSource finds what an upgrade of a cluster would run into.
-type upgradeChecksDataSource struct {
-	providerdata.ConfiguredDataSource
+func NewUpgradeChecksDataSource() datasource.DataSource {
+	return &providerdata.DataSource[upgradeChecksModel]{
+		Name: "upgrade_checks",
+		Description: "What an upgrade of a cluster would run into: objects that block or break it, and " +
+			"uses of what the new versions lack. It reads once and changes nothing, and an unreachable cluster is a result, " +
+			"not an error. The [guide to rehearsals](../guides/rehearsals.md) lists the problems.",
+		Attributes: upgradeChecksAttributes,
+		Timeout:    examinedTimeout,
+		Look:       checkUpgrade,
+	}
 }
 
-func (d *upgradeChecksDataSource) Metadata(
-	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
-) {
-	resp.TypeName = req.ProviderTypeName + "_upgrade_checks"
-}
+// checkUpgrade finds what an upgrade of a cluster would run into.
+func checkUpgrade(ctx context.Context, m *providerdata.ProviderData, config *upgradeChecksModel) diag.Diagnostics {
+	limit, diags := tf.ReadLimit(ctx, config.Timeouts, defaultExamination)
 
-func (d *upgradeChecksDataSource) Schema(
-	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
-) {
-	resp.Schema = examinedSchema(ctx, "What an upgrade of a cluster would run into: objects that block or break it, and "+
-		"uses of what the new versions lack. It reads once and changes nothing, and an unreachable cluster is a result, "+
-		"not an error. The [guide to rehearsals](../guides/rehearsals.md) lists the problems.", upgradeChecksAttributes())
-}
+	handle, bundle, more := m.ClusterOf(ctx, config.Cluster)
+	diags.Append(more...)
 
-func (d *upgradeChecksDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config upgradeChecksModel
+	p := providerdata.OfHandle(handle, "cluster", &diags)
 
-	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
-
-	limit, more := tf.ReadLimit(ctx, config.Timeouts, defaultExamination)
-	resp.Diagnostics.Append(more...)
-
-	handle, bundle, diags := d.ClusterOf(ctx, config.Cluster)
-	resp.Diagnostics.Append(diags...)
-
-	p := providerdata.OfHandle(handle, "cluster", &resp.Diagnostics)
-
-	if resp.Diagnostics.HasError() {
-		return
+	if diags.HasError() {
+		return diags
 	}
 
 	ctx, cancel := context.WithTimeout(tf.MaskSecrets(ctx, handle.Secrets.ValueString()), limit)
 	defer cancel()
 
-	problems, err := d.problems(ctx, p, bundle, config)
+	problems, err := upgradeProblems(ctx, m, p, bundle, *config)
 	if endpoint := (providerdata.EndpointError{}); errors.As(err, &endpoint) {
-		resp.Diagnostics.Append(tf.Diagnostic(clusterNotRead.At(finding.Root("cluster").AtName("endpoint"),
+		return append(diags, tf.Diagnostic(clusterNotRead.At(finding.Root("cluster").AtName("endpoint"),
 			finding.Args{"cluster": p.Settings.Name, "cause": err.Error()})))
-
-		return
 	}
 
 	config.Fill(problems, err == nil)
 
 	if err != nil {
 		seen := examined{Name: p.Settings.Name}
-		resp.Diagnostics.Append(seen.partly(strings.Split(err.Error(), "\n"), "problems")...)
+		diags.Append(seen.partly(strings.Split(err.Error(), "\n"), "problems")...)
 	}
 
-	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+	return diags
 }
 
-// problems asks every source. The error is about those that did not answer.
-func (d *upgradeChecksDataSource) problems(
-	ctx context.Context, p machineset.Set, bundle *pki.Bundle, config upgradeChecksModel,
+// upgradeProblems asks every source. The error is about those that did not answer.
+func upgradeProblems(
+	ctx context.Context, m *providerdata.ProviderData, p machineset.Set, bundle *pki.Bundle, config upgradeChecksModel,
 ) ([]upgrade.Problem, error) {
 	want := providerdata.ControlPlanesOf(p)
 	if _, over := ended(want, bundle, time.Now()); over {
 		return nil, errors.New("the certificate authorities of the cluster have expired")
 	}
 
-	reading := *d.ProviderData
+	reading := *m
 	reading.Talos.TrustNodeNames = true
 
 	c, err := reading.ClientsOf(ctx, pki.CheckingSecrets, p, machineset.PriorState{}, bundle, api.Options{})

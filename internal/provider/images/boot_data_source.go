@@ -10,30 +10,32 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image/assets"
 	"github.com/talosop/terraform-provider-talosop/internal/image/netboot"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var (
-	_ datasource.DataSourceWithValidateConfig   = (*BootDataSource)(nil)
-	_ datasource.DataSourceWithConfigValidators = (*BootDataSource)(nil)
-)
-
 // NewBootDataSource is the constructor of talosop_boot_assets.
-func NewBootDataSource() datasource.DataSource { return &BootDataSource{} }
+func NewBootDataSource() datasource.DataSource {
+	return &providerdata.DataSource[bootModel]{
+		Name: "boot_assets",
+		Description: "Files that boot machines over the network into maintenance mode: kernel, initramfs, ISO " +
+			"image, iPXE scripts, and Matchbox profiles and groups by MAC address. It serves nothing: pass the texts to the " +
+			"servers of your network ([guide](../guides/images)).",
+		Attributes: bootAttributes,
+		Check: func(ctx context.Context, config *bootModel) diag.Diagnostics {
+			_, _, found := config.read(ctx)
 
-// BootDataSource provides the files that boot machines over the network.
-type BootDataSource struct{}
-
-// ConfigValidators implements the framework.
-func (d *BootDataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
-	return []datasource.ConfigValidator{tf.BlankTexts{}}
+			return tf.Diagnostics(found)
+		},
+		Look: lookUpBootAssets,
+	}
 }
 
 // bootModel is the data source talosop_boot_assets.
@@ -62,23 +64,6 @@ type machineModel struct {
 
 // bootType is what a machine boots.
 var bootType = tf.ObjectOf(machineBootAttributes())
-
-// Metadata implements the framework.
-func (d *BootDataSource) Metadata(
-	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
-) {
-	resp.TypeName = req.ProviderTypeName + "_boot_assets"
-}
-
-// Schema implements the framework.
-func (d *BootDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "Files that boot machines over the network into maintenance mode: kernel, initramfs, ISO " +
-			"image, iPXE scripts, and Matchbox profiles and groups by MAC address. It serves nothing: pass the texts to the " +
-			"servers of your network ([guide](../guides/images)).",
-		Attributes: tf.DataSourceAttributes(bootAttributes()),
-	}
-}
 
 func bootAttributes() map[string]resource.Attribute {
 	attributes := map[string]resource.Attribute{
@@ -209,25 +194,8 @@ func (m *machine) readMAC(at finding.Path, text string, taken map[string]string)
 	return nil
 }
 
-// ValidateConfig implements the framework.
-func (d *BootDataSource) ValidateConfig(
-	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
-) {
-	var config bootModel
-
-	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
-		_, _, diags := config.read(ctx)
-		resp.Diagnostics.Append(tf.Diagnostics(diags)...)
-	}
-}
-
-func (d *BootDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config bootModel
-
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
-	}
-
+// lookUpBootAssets fills in the files; the factory is asked with `online` only.
+func lookUpBootAssets(ctx context.Context, _ *providerdata.ProviderData, config *bootModel) diag.Diagnostics {
 	c, machines, diags := config.read(ctx)
 	if !diags.HasError() && config.Online.ValueBool() {
 		diags.Append(c.ask(ctx)...)
@@ -237,11 +205,7 @@ func (d *BootDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 		diags.Append(config.tell(c, machines)...)
 	}
 
-	if resp.Diagnostics.Append(tf.Diagnostics(diags)...); resp.Diagnostics.HasError() {
-		return
-	}
-
-	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+	return tf.Diagnostics(diags)
 }
 
 // tell fills in the results of the choice.

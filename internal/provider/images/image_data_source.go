@@ -7,30 +7,32 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/finding"
 	"github.com/talosop/terraform-provider-talosop/internal/image/assets"
 	"github.com/talosop/terraform-provider-talosop/internal/image/netboot"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var (
-	_ datasource.DataSourceWithValidateConfig   = (*ImageDataSource)(nil)
-	_ datasource.DataSourceWithConfigValidators = (*ImageDataSource)(nil)
-)
-
 // NewImageDataSource is the constructor of talosop_image.
-func NewImageDataSource() datasource.DataSource { return &ImageDataSource{} }
+func NewImageDataSource() datasource.DataSource {
+	return &providerdata.DataSource[imageModel]{
+		Name: "image",
+		Description: "Image Factory images of a Talos version: the installer, and the boot media of a platform. " +
+			"Version and schematic determine all of it without a network; with `online`, the factory confirms that the " +
+			"images exist ([guide](../guides/images)).",
+		Attributes: imageAttributes,
+		Check: func(_ context.Context, config *imageModel) diag.Diagnostics {
+			_, found := config.choose()
 
-// ImageDataSource names the images of one Talos version.
-type ImageDataSource struct{}
-
-// ConfigValidators implements the framework.
-func (d *ImageDataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
-	return []datasource.ConfigValidator{tf.BlankTexts{}}
+			return tf.Diagnostics(found)
+		},
+		Look: lookUpImages,
+	}
 }
 
 // imageModel is the data source talosop_image.
@@ -50,23 +52,6 @@ type imageModel struct {
 	Cmdline         types.String `tfsdk:"kernel_cmdline"`
 	PXE             types.String `tfsdk:"pxe"`
 	ExtensionImages types.Map    `tfsdk:"extension_images"`
-}
-
-// Metadata implements the framework.
-func (d *ImageDataSource) Metadata(
-	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
-) {
-	resp.TypeName = req.ProviderTypeName + "_image"
-}
-
-// Schema implements the framework.
-func (d *ImageDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "Image Factory images of a Talos version: the installer, and the boot media of a platform. " +
-			"Version and schematic determine all of it without a network; with `online`, the factory confirms that the " +
-			"images exist ([guide](../guides/images)).",
-		Attributes: tf.DataSourceAttributes(imageAttributes()),
-	}
 }
 
 func imageAttributes() map[string]resource.Attribute {
@@ -103,25 +88,8 @@ func (m imageModel) choose() (chosen, finding.List) {
 	return m.selection.choose(additions{r.Texts(m.Extensions), r.Texts(m.ExtraKernelArgs)})
 }
 
-// ValidateConfig implements the framework.
-func (d *ImageDataSource) ValidateConfig(
-	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
-) {
-	var config imageModel
-
-	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
-		_, diags := config.choose()
-		resp.Diagnostics.Append(tf.Diagnostics(diags)...)
-	}
-}
-
-func (d *ImageDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config imageModel
-
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
-	}
-
+// lookUpImages fills in the images; the factory is asked with `online` only.
+func lookUpImages(ctx context.Context, _ *providerdata.ProviderData, config *imageModel) diag.Diagnostics {
 	c, diags := config.choose()
 	if !diags.HasError() && config.Online.ValueBool() {
 		diags.Append(c.ask(ctx)...)
@@ -133,11 +101,7 @@ func (d *ImageDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 		}
 	}
 
-	if resp.Diagnostics.Append(tf.Diagnostics(diags)...); resp.Diagnostics.HasError() {
-		return
-	}
-
-	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+	return tf.Diagnostics(diags)
 }
 
 // tell fills in the results of the choice.

@@ -5,30 +5,33 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/datasource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/talosop/terraform-provider-talosop/internal/image/assets"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig"
+	"github.com/talosop/terraform-provider-talosop/internal/provider/providerdata"
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 	"github.com/talosop/terraform-provider-talosop/internal/versions"
 )
 
-var (
-	_ datasource.DataSourceWithValidateConfig   = (*VersionsDataSource)(nil)
-	_ datasource.DataSourceWithConfigValidators = (*VersionsDataSource)(nil)
-)
-
 // NewVersionsDataSource is the constructor of talosop_versions.
-func NewVersionsDataSource() datasource.DataSource { return &VersionsDataSource{} }
+func NewVersionsDataSource() datasource.DataSource {
+	return &providerdata.DataSource[versionsModel]{
+		Name: "versions",
+		Description: "Releases of Talos or Kubernetes that this provider supports, as an Image Factory or a " +
+			"container registry lists them ([guide](../guides/talos-upgrades#find-new-releases)). Each plan contacts that " +
+			"server, and fails if it does not answer. In a `check` block, the failure is a warning.",
+		Attributes: versionsAttributes,
+		Timeout:    "Time for the server to answer. Default: `1m`.",
+		Check: func(_ context.Context, config *versionsModel) diag.Diagnostics {
+			_, found := config.choose()
 
-// VersionsDataSource lists the releases of Talos or of Kubernetes.
-type VersionsDataSource struct{}
-
-// ConfigValidators implements the framework.
-func (d *VersionsDataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
-	return []datasource.ConfigValidator{tf.BlankTexts{}}
+			return tf.Diagnostics(found)
+		},
+		Look: listVersions,
+	}
 }
 
 // versionsModel is the data source talosop_versions.
@@ -46,28 +49,6 @@ type versionsModel struct {
 	Versions      types.List   `tfsdk:"versions"`
 	Newest        types.String `tfsdk:"newest"`
 	NewestPatches types.Map    `tfsdk:"newest_patches"`
-}
-
-// Metadata implements the framework.
-func (d *VersionsDataSource) Metadata(
-	_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse,
-) {
-	resp.TypeName = req.ProviderTypeName + "_versions"
-}
-
-// Schema implements the framework.
-func (d *VersionsDataSource) Schema(
-	ctx context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse,
-) {
-	attributes := tf.DataSourceAttributes(versionsAttributes())
-	attributes["timeouts"] = tf.ReadTimeouts(ctx, "Time for the server to answer. Default: `1m`.")
-
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "Releases of Talos or Kubernetes that this provider supports, as an Image Factory or a " +
-			"container registry lists them ([guide](../guides/talos-upgrades#find-new-releases)). Each plan contacts that " +
-			"server, and fails if it does not answer. In a `check` block, the failure is a warning.",
-		Attributes: attributes,
-	}
 }
 
 func versionsAttributes() map[string]resource.Attribute {
@@ -93,44 +74,25 @@ func versionsAttributes() map[string]resource.Attribute {
 	}
 }
 
-// ValidateConfig implements the framework.
-func (d *VersionsDataSource) ValidateConfig(
-	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
-) {
-	var config versionsModel
-
-	if tf.ReadForValidation(ctx, req.Config, &config, &resp.Diagnostics) {
-		_, diags := config.choose()
-		resp.Diagnostics.Append(tf.Diagnostics(diags)...)
-	}
-}
-
-// Read implements the framework.
-func (d *VersionsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config versionsModel
-
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
-	}
-
-	asked, diags := config.choose()
-	resp.Diagnostics.Append(tf.Diagnostics(diags)...)
+// listVersions asks the server for its releases.
+func listVersions(ctx context.Context, _ *providerdata.ProviderData, config *versionsModel) diag.Diagnostics {
+	asked, found := config.choose()
+	diags := tf.Diagnostics(found)
 
 	timeout, more := tf.ReadLimit(ctx, config.Timeouts, askWithin)
-	if resp.Diagnostics.Append(more...); resp.Diagnostics.HasError() {
-		return
+	if diags.Append(more...); diags.HasError() {
+		return diags
 	}
 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &tf.RanOutError{Operation: tf.OpRead, Limit: timeout})
 	defer cancel()
 
-	found, diags := asked.list(ctx)
-	if resp.Diagnostics.Append(tf.Diagnostics(diags)...); resp.Diagnostics.HasError() {
-		return
+	releases, found := asked.list(ctx)
+	if diags.Append(tf.Diagnostics(found)...); !diags.HasError() {
+		config.fill(releases)
 	}
 
-	config.fill(found)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
+	return diags
 }
 
 // fill fills in the results.

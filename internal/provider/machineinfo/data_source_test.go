@@ -55,9 +55,7 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 		t.Fatal(diags)
 	}
 
-	d := &machineinfo.DataSource{ConfiguredDataSource: providerdata.ConfiguredDataSource{ProviderData: m}}
-
-	options, leave, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object},
+	options, leave, diags := machineinfo.OptionsFor(t.Context(), m, machineinfo.Model{Cluster: object},
 		"dev-cp-0.talos.svc.cluster.local")
 	if diags.HasError() {
 		t.Fatal(diags)
@@ -76,7 +74,7 @@ func TestMachineInfo_ofAContainer(t *testing.T) {
 
 	m.Host = machineset.HostConnection{}
 
-	if _, _, diags := d.OptionsFor(t.Context(), machineinfo.Model{Cluster: object},
+	if _, _, diags := machineinfo.OptionsFor(t.Context(), m, machineinfo.Model{Cluster: object},
 		"dev-cp-0.talos.svc.cluster.local"); !diags.HasError() {
 		t.Error("a container is asked without a host cluster")
 	}

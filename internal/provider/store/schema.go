@@ -3,7 +3,6 @@ package store
 import (
 	"maps"
 
-	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	list "github.com/hashicorp/terraform-plugin-framework/list/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
@@ -40,12 +39,7 @@ func KeepsBackups() map[string]schema.Attribute {
 
 // ListsBackups are the attributes of a data source that reads a store. It has no credentials: data sources cannot
 // keep them out of state.
-func ListsBackups() map[string]datasource.Attribute { return tf.DataSourceAttributes(listedPlace()) }
-
-// QueriesBackups are the same attributes of a list resource.
-func QueriesBackups() map[string]list.Attribute { return tf.ListAttributes(listedPlace()) }
-
-func listedPlace() map[string]schema.Attribute {
+func ListsBackups() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"s3": tf.OptionalObject("The bucket to read. Set exactly one of `s3` and `file`. The credentials are those of "+
 			"`s3` of the provider, or of the AWS SDK default chain: environment, shared files, machine "+
@@ -57,6 +51,9 @@ func listedPlace() map[string]schema.Attribute {
 			}),
 	}
 }
+
+// QueriesBackups are the same attributes of a list resource.
+func QueriesBackups() map[string]list.Attribute { return tf.ListAttributes(ListsBackups()) }
 
 // RestoresBackup are the attributes that name one snapshot. change is the effect of another place, as a sentence.
 func RestoresBackup(change string) map[string]schema.Attribute {

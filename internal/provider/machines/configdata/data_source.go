@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -19,73 +18,34 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-var (
-	_ datasource.DataSource                   = (*dataSource)(nil)
-	_ datasource.DataSourceWithConfigure      = (*dataSource)(nil)
-	_ datasource.DataSourceWithValidateConfig = (*dataSource)(nil)
-)
-
 // NewDataSource is the constructor of the data source.
-func NewDataSource() datasource.DataSource { return &dataSource{} }
-
-// dataSource renders one configuration, without I/O.
-type dataSource struct {
-	providerdata.ConfiguredDataSource
-}
-
-func (d *dataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_machine_config"
-}
-
-func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "The configuration that `talosop_worker` sends to a machine, for machines that another " +
+func NewDataSource() datasource.DataSource {
+	return &providerdata.DataSource[model]{
+		Name: "machine_config",
+		Description: "The configuration that `talosop_worker` sends to a machine, for machines that another " +
 			"system creates: cloud user data, autoscalers, image builders. It contacts no machine, so a plan has the result " +
 			"as soon as the arguments are known. Machines that boot with it join the cluster, and no talosop resource " +
 			"manages them ([guide](../guides/autoscaling)).",
-		Attributes: attributes(),
+		Attributes: attributes,
+		Check: func(ctx context.Context, config *model) diag.Diagnostics {
+			p, diags := config.machineSet(ctx)
+
+			return append(diags, tf.Diagnostics(validate(p))...)
+		},
+		Look: render,
 	}
 }
 
-// ValidateConfig implements datasource.DataSourceWithValidateConfig.
-func (d *dataSource) ValidateConfig(
-	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
-) {
-	if tf.HasBlanks(ctx, req.Config) {
-		return // tf.BlankTexts reports it
-	}
-
-	var config model
-
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
-	}
-
+// render renders one configuration, without I/O.
+func render(ctx context.Context, m *providerdata.ProviderData, config *model) diag.Diagnostics {
 	p, diags := config.machineSet(ctx)
-	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(tf.Diagnostics(validate(p))...)
-}
+	diags.Append(tf.Diagnostics(provide(ctx, m, &p))...)
 
-func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var config model
-
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &config)...); resp.Diagnostics.HasError() {
-		return
+	if !diags.HasError() {
+		diags.Append(tf.Diagnostics(config.render(p))...)
 	}
 
-	p, diags := config.machineSet(ctx)
-	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(tf.Diagnostics(d.provide(ctx, &p))...)
-
-	ctx = tf.MaskSecrets(ctx, p.Secrets)
-
-	if !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(tf.Diagnostics(config.render(p))...)
-	}
-
-	if !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(resp.State.Set(ctx, &config)...)
-	}
+	return diags
 }
 
 // machineSet reads the arguments as a set of one machine.
@@ -122,14 +82,14 @@ func validate(p machineset.Set) finding.List {
 }
 
 // provide fills in the provider's configuration for the cluster.
-func (d *dataSource) provide(ctx context.Context, p *machineset.Set) finding.List {
+func provide(ctx context.Context, m *providerdata.ProviderData, p *machineset.Set) finding.List {
 	name := types.StringValue(p.Settings.Name)
-	d.ProvideSettings(ctx, p, name, providerdata.RecordedSecrets{})
+	m.ProvideSettings(ctx, p, name, providerdata.RecordedSecrets{})
 
 	var diags finding.List
 
 	if p.Provided {
-		secrets, found := d.SecretsOf(name, providerdata.RecordedSecrets{}, p.ClusterPath("secrets"))
+		secrets, found := m.SecretsOf(name, providerdata.RecordedSecrets{}, p.ClusterPath("secrets"))
 		p.Secrets = secrets.ValueString()
 		p.Unknown.Note(machineset.UnknownSecrets, secrets.IsUnknown())
 		diags = found

@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/talosop/terraform-provider-talosop/internal/provider/tf"
 )
 
-func attributes() map[string]schema.Attribute {
+func attributes() map[string]resource.Attribute {
 	given := machines.ConfiguredAttributes()
 
 	for name, text := range arguments {
@@ -43,7 +42,7 @@ func attributes() map[string]schema.Attribute {
 			"rotated."),
 	})
 
-	return tf.DataSourceAttributes(given)
+	return given
 }
 
 // arguments are the texts of arguments that say more where machines follow them.
