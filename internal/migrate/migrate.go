@@ -185,16 +185,6 @@ func (o Options) generated(c *Cluster, file func(Machine) string) error {
 	return nil
 }
 
-// installer is the reference of an installer image.
-func installer(registry, platform string, secureBoot bool, id, version string) string {
-	name := platform + "-installer"
-	if secureBoot {
-		name += "-secureboot"
-	}
-
-	return fmt.Sprintf("%s/%s/%s:v%s", registry, name, id, strings.TrimPrefix(version, "v"))
-}
-
 // version is the version of a file, or the one that the user gives for files that have none.
 func (o Options) version(field, written string) (string, error) {
 	version := machineconfig.CanonicalVersion(cmp.Or(written, o.TalosVersion))

@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/image"
 	"github.com/talosop/terraform-provider-talosop/internal/image/schematic"
 )
 
@@ -181,36 +182,44 @@ func parseSchematic(written map[string]any) (schematic.Schematic, error) {
 	return schematic.Parse(string(text))
 }
 
-// factoryInstaller is the template of installers of talhelper v3.
-const factoryInstaller = "{{.RegistryURL}}/{{.Mode}}-installer{{if .Secureboot}}-secureboot{{end}}/{{.ID}}:{{.Version}}"
-
 func (r *talhelperReader) putImage(main *v1alpha1.Config, node talhelperNode) error {
-	image := node.TalosImage + ":" + r.version
+	reference := node.TalosImage + ":" + r.version
 
 	if node.TalosImage == "" {
-		parsed, err := parseSchematic(node.Schematic)
-		if err != nil {
+		var err error
+		if reference, err = r.installer(node); err != nil {
 			return err
 		}
-
-		id, err := parsed.ID()
-		if err != nil {
-			return err
-		}
-
-		text, err := r.rendered("installerURLTmpl", []byte(cmp.Or(r.config.ImageFactory.Installer, factoryInstaller)),
-			map[string]any{"RegistryURL": cmp.Or(r.config.ImageFactory.Registry, "factory.talos.dev"), "ID": id,
-				"Version": r.version, "Mode": cmp.Or(node.Spec.Mode, "metal"), "Secureboot": node.Spec.SecureBoot})
-		if err != nil {
-			return err
-		}
-
-		image = string(text)
 	}
 
-	main.MachineConfig.MachineInstall.InstallImage = image
+	main.MachineConfig.MachineInstall.InstallImage = reference
 
 	return nil
+}
+
+// installer is the image of a factory, whose name a template may give.
+func (r *talhelperReader) installer(node talhelperNode) (string, error) {
+	parsed, err := parseSchematic(node.Schematic)
+	if err != nil {
+		return "", err
+	}
+
+	id, err := parsed.ID()
+	if err != nil {
+		return "", err
+	}
+
+	factory := r.config.ImageFactory
+	if factory.Installer == "" {
+		return image.Installer{Version: r.version, Schematic: id, Platform: node.Spec.Mode,
+			SecureBoot: node.Spec.SecureBoot, Registry: factory.Registry}.Reference()
+	}
+
+	text, err := r.rendered("installerURLTmpl", []byte(factory.Installer),
+		map[string]any{"RegistryURL": cmp.Or(factory.Registry, image.FactoryRegistry), "ID": id, "Version": r.version,
+			"Mode": cmp.Or(node.Spec.Mode, image.DefaultPlatform), "Secureboot": node.Spec.SecureBoot})
+
+	return string(text), err
 }
 
 func isTemplate(text string) bool {

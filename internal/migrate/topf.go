@@ -165,9 +165,16 @@ func (r *topfReader) machine(m Machine, node topfNode) ([]byte, error) {
 		return nil, fmt.Errorf("schematicId: %w", err)
 	}
 
-	patches := []string{fmt.Sprintf("machine:\n  install:\n    image: %s\n", installer(
-		cmp.Or(node.Factory, r.config.Factory, "factory.talos.dev"), cmp.Or(node.Platform, r.config.Platform, "metal"),
-		node.SecureBoot || r.config.SecureBoot, context.SchematicID, m.TalosVersion))}
+	installer, err := image.Installer{
+		Version: machineconfig.CanonicalVersion(m.TalosVersion), Schematic: context.SchematicID,
+		Platform: cmp.Or(node.Platform, r.config.Platform), SecureBoot: node.SecureBoot || r.config.SecureBoot,
+		Registry: cmp.Or(node.Factory, r.config.Factory),
+	}.Reference()
+	if err != nil {
+		return nil, err
+	}
+
+	patches := []string{"machine:\n  install:\n    image: " + installer + "\n"}
 
 	for _, folder := range []string{"all", node.Role, filepath.Join("node", node.Host)} {
 		more, err := r.folder(filepath.Join(r.at(r.config.PatchesFolder), folder), context)
