@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // mergeOfOperations writes JSON 6902 operations as the main document that merges with the same effect. Operations that
@@ -30,7 +32,7 @@ func mergeOfOperations(field string, operations *yaml.Node) (*yaml.Node, error) 
 
 // addOperation writes an operation into a merge. The reason is why it has no such form.
 func addOperation(merge, operation *yaml.Node) (reason string) {
-	op, value := scalarAt(operation, "op"), valueAt(operation, "value")
+	op, value := scalarAt(operation, "op"), places.Node(operation, "value")
 
 	steps := strings.Split(strings.TrimPrefix(scalarAt(operation, "path"), "/"), "/")
 	for i, step := range steps {
@@ -66,7 +68,7 @@ func addOperation(merge, operation *yaml.Node) (reason string) {
 
 func setOperation(at *yaml.Node, steps []string, operation, value *yaml.Node) (reason string) {
 	for i, step := range steps {
-		present := valueAt(at, step)
+		present := places.Node(at, step)
 
 		switch last := i == len(steps)-1; {
 		case present == nil:

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/expansion"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // documents is a configuration being put together: what the machinery library understands, and the
@@ -196,25 +197,11 @@ func identify(mapping *yaml.Node) identity {
 }
 
 func scalarAt(mapping *yaml.Node, key string) string {
-	if value := valueAt(mapping, key); value != nil && value.Kind == yaml.ScalarNode {
+	if value := places.Node(mapping, key); value != nil && value.Kind == yaml.ScalarNode {
 		return value.Value
 	}
 
 	return ""
-}
-
-func valueAt(mapping *yaml.Node, key string) *yaml.Node {
-	if mapping.Kind != yaml.MappingNode {
-		return nil
-	}
-
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return mapping.Content[i+1]
-		}
-	}
-
-	return nil
 }
 
 // isKnown asks the machinery library whether it can decode documents of that kind, by having it decode an

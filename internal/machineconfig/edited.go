@@ -78,7 +78,7 @@ func edit(cfg []byte) (edited, error) {
 func (e edited) has(kind string) bool { return e.roots[kind] != nil }
 
 // node finds the value at a spot, nil when there is none.
-func (e edited) node(at places.Spot) *yaml.Node { return nodeIn(e.roots[at.Kind], at.Path) }
+func (e edited) node(at places.Spot) *yaml.Node { return places.Node(e.roots[at.Kind], at.Path...) }
 
 func (e edited) scalar(at places.Spot) string { return scalarIn(e.roots[at.Kind], at.Path) }
 
@@ -98,20 +98,14 @@ func (e edited) putScalar(at places.Spot, value string) error {
 func (e edited) putList(at places.Spot, elements []*yaml.Node) error {
 	last := len(at.Path) - 1
 
-	section, key := nodeIn(e.roots[at.Kind], at.Path[:last]), at.Path[last]
+	section, key := places.Node(e.roots[at.Kind], at.Path[:last]...), at.Path[last]
 	if section == nil || section.Kind != yaml.MappingNode {
 		return fmt.Errorf("%s: %w", at, errNotSection)
 	}
 
 	e.changed[at.Kind] = true
 
-	for i := 0; i < len(section.Content); i += 2 {
-		if section.Content[i].Value == key {
-			section.Content = slices.Delete(section.Content, i, i+2)
-
-			break
-		}
-	}
+	places.Remove(section, key)
 
 	if len(elements) > 0 {
 		section.Content = append(section.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key},
@@ -169,25 +163,8 @@ func encodeAgain(root *yaml.Node) ([]byte, error) {
 	return encoded, nil
 }
 
-// nodeIn finds the value at a path of mappings, nil when there is none.
-func nodeIn(node *yaml.Node, path []string) *yaml.Node {
-	for _, key := range path {
-		if node == nil {
-			return nil
-		}
-
-		node = valueAt(node, key)
-	}
-
-	return node
-}
-
 func scalarIn(root *yaml.Node, path []string) string {
-	if root == nil {
-		return ""
-	}
-
-	if node := nodeIn(root, path); node != nil && node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
+	if node := places.Node(root, path...); node != nil && node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
 		return node.Value
 	}
 
@@ -202,7 +179,7 @@ var (
 // putScalar sets the value at a path, with the mappings on the way to it that are missing or null.
 func putScalar(node *yaml.Node, path []string, value string) error {
 	for i, key := range path {
-		next := valueAt(node, key)
+		next := places.Node(node, key)
 		if next == nil {
 			next = &yaml.Node{}
 			node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, next)

@@ -67,7 +67,7 @@ func (e edited) take(at places.Spot, theirs edited) error {
 
 // removeIn removes the value at a path of mappings, and the mappings that are empty then.
 func removeIn(node *yaml.Node, path []string) {
-	next := valueAt(node, path[0])
+	next := places.Node(node, path[0])
 	if len(path) > 1 && next != nil {
 		removeIn(next, path[1:])
 	}
@@ -76,13 +76,7 @@ func removeIn(node *yaml.Node, path []string) {
 		return
 	}
 
-	for i := 0; i < len(node.Content); i += 2 {
-		if node.Content[i].Value == path[0] {
-			node.Content = slices.Delete(node.Content, i, i+2)
-
-			return
-		}
-	}
+	places.Remove(node, path[0])
 }
 
 // withDocumentOf is a configuration with the document of a kind from another one, or without one.

@@ -93,16 +93,16 @@ func (e edited) image(f places.Fact) (at places.Spot, runs bool) {
 	}
 
 	// Without the section no machine has the role: Talos refuses the configuration (types/v1alpha1, Config.Validate).
-	if section := valueAt(main, f.Main.Path[0]); section == nil || section.Kind != yaml.MappingNode {
+	if section := places.Node(main, f.Main.Path[0]); section == nil || section.Kind != yaml.MappingNode {
 		return places.Spot{}, false
 	}
 
 	// A configuration of documents has no component but those that it names.
-	if e.has(places.ClusterName.Document.Kind) && nodeIn(main, f.Main.Path[:2]) == nil {
+	if e.has(places.ClusterName.Document.Kind) && places.Node(main, f.Main.Path[:2]...) == nil {
 		return places.Spot{}, false
 	}
 
-	off := nodeIn(main, f.Off.Path)
+	off := places.Node(main, f.Off.Path...)
 
 	return f.Main, len(f.Off.Path) == 0 || off == nil || !truth(off, false)
 }

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // mergeTag is the tag of the YAML key that merges the fields of other mappings (<<).
@@ -118,7 +119,7 @@ func addMissing(mapping, from *yaml.Node) {
 	}
 
 	for i := 0; i+1 < len(from.Content); i += 2 {
-		if valueAt(mapping, from.Content[i].Value) == nil {
+		if places.Node(mapping, from.Content[i].Value) == nil {
 			mapping.Content = append(mapping.Content, from.Content[i], from.Content[i+1])
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/system"
 )
 
@@ -296,7 +297,7 @@ func duplicateVolume(chunks []chunk) string {
 	var documents []system.Name
 
 	for _, c := range chunks {
-		if c.node != nil && valueAt(c.node, patchKey) == nil {
+		if c.node != nil && places.Node(c.node, patchKey) == nil {
 			id := identify(c.node)
 			documents = append(documents, system.Name{Kind: id.kind, Name: id.name})
 		}

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/fieldpath"
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 const patchShape = "YAML documents with machine or cluster, or with apiVersion and kind; or a JSON 6902 list of " +
@@ -44,7 +45,7 @@ func shapeMistake(node *yaml.Node) *FieldError {
 		mistake.Fix = "add apiVersion: v1alpha1"
 	case id.kind != "" || isMain(node):
 		return nil
-	case valueAt(node, "op") != nil && valueAt(node, "path") != nil:
+	case places.Node(node, "op") != nil && places.Node(node, "path") != nil:
 		mistake.Found = "a single operation of a JSON 6902 patch"
 		mistake.Fix = "put it in a list"
 	default:
@@ -58,7 +59,7 @@ func shapeMistake(node *yaml.Node) *FieldError {
 // isMain reports whether a document without a kind is the main one, by the same fields as Talos's loader.
 func isMain(node *yaml.Node) bool {
 	for _, key := range []string{"machine", "cluster", "debug", "persist"} {
-		if valueAt(node, key) != nil {
+		if places.Node(node, key) != nil {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 	"github.com/talosop/terraform-provider-talosop/internal/tree"
 )
 
@@ -177,7 +178,7 @@ const encryptionKey = "encryption"
 
 // restore adds the field that the library left out.
 func restore(document *yaml.Node, fields map[string]any) error {
-	if fields[encryptionKey] == nil || valueAt(document, encryptionKey) != nil {
+	if fields[encryptionKey] == nil || places.Node(document, encryptionKey) != nil {
 		return nil
 	}
 
@@ -220,7 +221,7 @@ func elementOf(list []any, element *yaml.Node, index, length int) any {
 
 func hasKeyOf(element *yaml.Node, fields map[string]any) bool {
 	return slices.ContainsFunc(elementKeys, func(key string) bool {
-		value := valueAt(element, key)
+		value := places.Node(element, key)
 
 		return value != nil && fields[key] != nil && hasAll(value, fields[key])
 	})
@@ -231,7 +232,7 @@ func hasAll(value *yaml.Node, fields any) bool {
 	switch fields := fields.(type) {
 	case map[string]any:
 		for key, inner := range fields {
-			if found := valueAt(value, key); found == nil || !hasAll(found, inner) {
+			if found := places.Node(value, key); found == nil || !hasAll(found, inner) {
 				return false
 			}
 		}

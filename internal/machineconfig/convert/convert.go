@@ -119,7 +119,7 @@ func (c *Converter) deleted(path []string) []string {
 }
 
 // value is what the document has at a path; nil where there is nothing.
-func (c *Converter) value(path []string) *yaml.Node { return find(c.main, path) }
+func (c *Converter) value(path []string) *yaml.Node { return places.Node(c.main, path...) }
 
 // convert handles one part that the document has.
 func (c *Converter) convert(f places.Fact) {
@@ -158,14 +158,14 @@ func (c *Converter) move(f places.Fact) {
 			": delete it in the document")
 
 		return
-	case replacing[f.Main.String()] && c.again(f.Main.String()):
+	case f.Whole && c.again(f.Main.String()):
 		c.mistake(path, "it merges across patches, and "+f.Document.String()+" is replaced as a whole: write it in one patch")
 
 		return
 	}
 
-	if kept := c.accumulated(f.Main.String(), value); kept != nil {
-		value = kept
+	if f.Appended {
+		value = c.accumulated(f.Main.String(), value)
 	}
 
 	if f.Conversion == places.Inverts {

@@ -5,41 +5,13 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
-
-// find is the value at a path of mappings; nil where there is none.
-func find(root *yaml.Node, path []string) *yaml.Node {
-	value := root
-
-	for _, step := range path {
-		i := indexOf(value, step)
-		if i < 0 {
-			return nil
-		}
-
-		value = value.Content[i+1]
-	}
-
-	return value
-}
-
-func indexOf(mapping *yaml.Node, key string) int {
-	if mapping == nil || mapping.Kind != yaml.MappingNode {
-		return -1
-	}
-
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return i
-		}
-	}
-
-	return -1
-}
 
 // valueOf is the value of a key; nil where there is none, or null.
 func valueOf(mapping *yaml.Node, key string) *yaml.Node {
-	if i := indexOf(mapping, key); i >= 0 && !isNull(mapping.Content[i+1]) {
+	if i := places.KeyOf(mapping, key); i >= 0 && !isNull(mapping.Content[i+1]) {
 		return mapping.Content[i+1]
 	}
 
@@ -58,8 +30,8 @@ func textOf(mapping *yaml.Node, key string) string {
 // take removes the value at a path, and the sections that are empty without it. It returns the key, to which the
 // comments of these sections go.
 func take(root *yaml.Node, path []string) *yaml.Node {
-	parent := find(root, path[:len(path)-1])
-	i := indexOf(parent, path[len(path)-1])
+	parent := places.Node(root, path[:len(path)-1]...)
+	i := places.KeyOf(parent, path[len(path)-1])
 	key := parent.Content[i]
 	parent.Content = slices.Delete(slices.Clone(parent.Content), i, i+2)
 
@@ -81,14 +53,14 @@ func joined(comments ...string) string {
 // gets the fields of the value.
 func set(root *yaml.Node, path []string, comments, value *yaml.Node) {
 	for len(path) > 1 {
-		if indexOf(root, path[0]) < 0 {
+		if places.KeyOf(root, path[0]) < 0 {
 			root.Content = append(root.Content, text(path[0]), &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"})
 		}
 
-		root, path = root.Content[indexOf(root, path[0])+1], path[1:]
+		root, path = root.Content[places.KeyOf(root, path[0])+1], path[1:]
 	}
 
-	if i := indexOf(root, path[0]); i >= 0 {
+	if i := places.KeyOf(root, path[0]); i >= 0 {
 		root.Content[i+1].Content = append(root.Content[i+1].Content, value.Content...)
 
 		return

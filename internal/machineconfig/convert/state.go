@@ -5,6 +5,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/talosop/terraform-provider-talosop/internal/machineconfig/places"
 )
 
 // state is what earlier patches of the machine say, where the effect of a later one depends on it.
@@ -43,15 +45,15 @@ func newState(all []*yaml.Node) state {
 	}}
 
 	for _, main := range all {
-		if headers := find(main, []string{"cluster", "extraManifestHeaders"}); headers != nil {
+		if headers := places.Node(main, "cluster", "extraManifestHeaders"); headers != nil {
 			s.headers = joinedMappings(s.headers, headers)
 		}
 
-		if install := find(main, []string{"machine", "install"}); install != nil {
+		if install := places.Node(main, "machine", "install"); install != nil {
 			s.installStays = s.installStays || hasOtherThan(install, "disk", "diskSelector", "image", "wipe")
 		}
 
-		name := find(main, []string{"machine", "network", "hostname"})
+		name := places.Node(main, places.Hostname.Main.Path...)
 		s.named = s.named || name != nil && name.Value != ""
 	}
 
@@ -66,7 +68,7 @@ func joinedMappings(first, second *yaml.Node) *yaml.Node {
 	}
 
 	for i := 0; i+1 < len(second.Content); i += 2 {
-		if at := indexOf(all, second.Content[i].Value); at >= 0 {
+		if at := places.KeyOf(all, second.Content[i].Value); at >= 0 {
 			all.Content[at+1] = second.Content[i+1]
 		} else {
 			all.Content = append(all.Content, second.Content[i], second.Content[i+1])
@@ -86,12 +88,6 @@ func hasOtherThan(mapping *yaml.Node, keys ...string) bool {
 	return false
 }
 
-// replacing are the parts that merge across patches, and whose documents later patches replace as a whole (machinery
-// 1.14, the tag `merge:"replace"`).
-var replacing = map[string]bool{
-	"machine.kubelet.credentialProviderConfig": true, "machine.baseRuntimeSpecOverrides": true,
-}
-
 // again reports whether something has been there before.
 func (s *state) again(name string) bool {
 	before := s.seen[name]
@@ -100,17 +96,10 @@ func (s *state) again(name string) bool {
 	return before
 }
 
-// searchDomains is appended to by patches, and its document is replaced.
-const searchDomains = "machine.network.searchDomains"
-
-// accumulated is a value with what earlier patches say, where the document replaces it; nil elsewhere.
-func (s *state) accumulated(path string, value *yaml.Node) *yaml.Node {
-	if path != searchDomains {
-		return nil
-	}
-
-	all := *value
-	all.Content = slices.Concat(s.lists[path], value.Content)
+// accumulated is a list with what earlier patches have at its path.
+func (s *state) accumulated(path string, list *yaml.Node) *yaml.Node {
+	all := *list
+	all.Content = slices.Concat(s.lists[path], list.Content)
 	s.lists[path] = all.Content
 
 	return &all

@@ -68,6 +68,9 @@ type Fact struct {
 	// Secret is a value that carries secrets without Talos treating it as one (machinery 1.13 and 1.14, RedactSecrets
 	// leaves it in clear text). Plain is one that people put in reviews.
 	Secret, Plain bool
+	// Whole is a part that merges across patches, and whose document later patches replace (machinery 1.14, the tag
+	// `merge:"replace"`). Appended is one that patches append to, with a document that later patches replace.
+	Whole, Appended bool
 	// Conversion is what becomes of the value where a patch of the main document is written as documents; it is empty for
 	// sections whose parts have rows of their own. Why is the reason where the value does not move, or what its form is.
 	Conversion Conversion

@@ -44,6 +44,9 @@ func rotated(f *Fact) { f.Rotated = true }
 func secret(f *Fact)  { f.Secret = true }
 func plain(f *Fact)   { f.Plain = true }
 
+func whole(f *Fact)    { f.Whole = true }
+func appended(f *Fact) { f.Appended = true }
+
 func moves(f *Fact)   { f.Conversion = Moves }
 func inverts(f *Fact) { f.Conversion = Inverts }
 
@@ -230,7 +233,7 @@ var _ = []Fact{
 	fact("machine.kubelet.skipNodeRegistration", in(k8s.KubeNodeConfig, "skipNodeRegistration"),
 		beside(k8s.KubeletConfig), moves),
 	fact("machine.kubelet.credentialProviderConfig", in(k8s.KubeCredentialProviderConfig, "configuration"),
-		beside(k8s.KubeletConfig), secret, moves),
+		beside(k8s.KubeletConfig), secret, whole, moves),
 	fact("machine.kubelet.extraConfig", in(k8s.KubeletConfig, "config"), refused, moves),
 	fact("machine.kubelet.extraMounts", nowhere, beside(k8s.KubeletConfig),
 		instead("user volumes (UserVolumeConfig), which are mounted for the kubelet, as KubeletConfig has no mounts"),
@@ -249,11 +252,13 @@ var _ = []Fact{
 		rewritten("enabled: false needs forwardKubeDNSToHost: false")),
 	fact("machine.network.nameservers", in(network.ResolverKind, "nameservers"), refused,
 		rewritten("a list of addresses")),
-	fact("machine.network.searchDomains", in(network.ResolverKind, "searchDomains.domains"), refused, moves),
+	fact("machine.network.searchDomains", in(network.ResolverKind, "searchDomains.domains"), refused, appended,
+		moves),
 	fact("machine.network.disableSearchDomain", in(network.ResolverKind, "searchDomains.disableDefault"), refused, moves),
 	// Talos 1.13, network/kubespan.go.
 	fact("machine.network.kubespan", in(network.KubeSpanKind, ""), refused, moves),
-	fact("machine.baseRuntimeSpecOverrides", in(cri.CRIBaseRuntimeSpecConfigKind, "overrides"), refused, moves),
+	fact("machine.baseRuntimeSpecOverrides", in(cri.CRIBaseRuntimeSpecConfigKind, "overrides"), refused, whole,
+		moves),
 	fact("machine.install", in(runtime.UnattendedInstallConfigKind, ""), refused, instead("attribute install"),
 		rewritten("a disk is found by an expression; arguments and extensions stay, as a schematic has them")),
 	fact("machine.install.disk", in(runtime.UnattendedInstallConfigKind, "provisioning"), plain),
