@@ -178,12 +178,12 @@ func TestExploration_printsScenarios(t *testing.T) {
 				t.Fatalf("%s", found.Comment)
 			}
 
-			told := txtar.Parse(txtar.Format(&x.story(int32(len(x.parent)-1), nil).Archive))
-			if len(told.Files) < 6 {
-				t.Fatalf("a story of %d parts", len(told.Files))
+			written := txtar.Parse(txtar.Format(&x.story(int32(len(x.parent)-1), nil).Archive))
+			if len(written.Files) < 6 {
+				t.Fatalf("a story of %d parts", len(written.Files))
 			}
 
-			runScenario(t, told)
+			runScenario(t, written)
 		})
 	}
 }

@@ -106,7 +106,7 @@ func TestSilence_keepsTheFirstAnswer(t *testing.T) {
 		serveOn(t, machine, ca.member(t, nil))
 
 		slow := func(ctx context.Context, network, address string) (net.Conn, error) {
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 
 			return machine.dial(ctx, network, address)
 		}
@@ -118,6 +118,6 @@ func TestSilence_keepsTheFirstAnswer(t *testing.T) {
 		}
 
 		s.close()
-		time.Sleep(time.Minute) // until the other connections are there, and closed
+		<-time.After(time.Minute) // until the other connections are there, and closed
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// proposed is the plan that a resource gets: the proposal of the CLI with defaults, without write-only values and, if it
+// proposed is the plan that a resource gets: a CLI's proposal with defaults, without write-only values and, if it
 // then differs from the state, with unknown values for all computed attributes that the configuration leaves out.
 func (v values) proposed(config, state, proposal tftypes.Value) tftypes.Value {
 	plan, _ := walk{attributes: v.completed, change: complete}.object(sides{config: config, plan: proposal})
@@ -39,7 +39,7 @@ func forget(a *attribute, s sides) (tftypes.Value, bool) {
 	return tftypes.NewValue(a.typ, tftypes.UnknownValue), true
 }
 
-// same reports whether two values of a type are equal, without the paths that [tftypes.Value.Equal] makes for each part.
+// same reports whether two values of a type are equal, without the path that [tftypes.Value.Equal] makes of each part.
 func same(a, b tftypes.Value) bool {
 	if a.IsNull() || b.IsNull() || !a.IsKnown() || !b.IsKnown() {
 		return a.IsNull() == b.IsNull() && a.IsKnown() == b.IsKnown()

@@ -121,8 +121,8 @@ func ServeWith(t *testing.T, m *providerdata.ProviderData, config Config) tfprot
 	}}
 }
 
-// PlanData is the data of a process whose plans ask neither machines nor hosts. A plan with an upgrade to Removing finds
-// what blocks it; a host cluster has room for everything.
+// PlanData is the data of a process whose plans ask neither machines nor hosts. A plan with an upgrade to Removing
+// finds what blocks it; a host cluster has room for everything.
 func PlanData() *providerdata.ProviderData {
 	m := NewProviderData()
 
