@@ -37,8 +37,8 @@ var (
 
 // notOurs are names in the pages that are foreign, keys of maps, or values.
 var notOurs = strings.Fields(`
-	create_before_destroy depends_on dev_overrides error_message for_each ignore_changes policy_check replace_triggered_by
-	terraform_data terraform_remote_state
+	action_invocations create_before_destroy depends_on dev_overrides error_message for_each ignore_changes policy_check
+	replace_triggered_by terraform_data terraform_remote_state
 	firewall_ids mock_outputs preserve_client_ip user_data
 	download_url machine_token user_1 user_3 uuid_override
 	ignored_conditions most_at_once most_in_a_day talosop_repair_exit_code talosop_repair_last_run_timestamp_seconds
