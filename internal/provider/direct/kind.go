@@ -112,7 +112,7 @@ func (k *kind) plan(req *tfprotov6.PlanResourceChangeRequest) (x *exchange, ok b
 	state, first := req.PriorState.Unmarshal(known.typ)
 	proposal, second := state, error(nil)
 
-	if !bytes.Equal(req.PriorState.MsgPack, req.ProposedNewState.MsgPack) {
+	if len(req.PriorState.MsgPack) == 0 || !bytes.Equal(req.PriorState.MsgPack, req.ProposedNewState.MsgPack) {
 		proposal, second = req.ProposedNewState.Unmarshal(known.typ)
 	}
 
