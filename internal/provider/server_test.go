@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/talosop/terraform-provider-talosop/internal/provider/direct"
 )
 
 // broken is a server that panics with a secret on every request.
@@ -175,4 +177,25 @@ func TestServer_guardsWhatIsServed(t *testing.T) {
 	if len(schemas.EphemeralResourceSchemas) == 0 || len(schemas.ActionSchemas) == 0 || len(schemas.ListResourceSchemas) == 0 {
 		t.Error("no ephemeral resources, no actions, or no lists")
 	}
+}
+
+// The framework finds out by type assertions what a provider has. So the server that passes the provider on must name
+// every method that the framework may call.
+func TestServe_passesOnAllOfTheProvider(t *testing.T) {
+	t.Parallel()
+
+	whole := reflect.TypeFor[*talosopProvider]()
+	passed := reflect.TypeFor[direct.Provider]()
+
+	for i := range whole.NumMethod() {
+		if name := whole.Method(i).Name; !hasMethod(passed, name) {
+			t.Errorf("the framework does not see %s", name)
+		}
+	}
+}
+
+func hasMethod(of reflect.Type, name string) bool {
+	_, has := of.MethodByName(name)
+
+	return has
 }

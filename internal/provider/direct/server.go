@@ -26,6 +26,7 @@ type Provider interface {
 	provider.ProviderWithEphemeralResources
 	provider.ProviderWithFunctions
 	provider.ProviderWithListResources
+	provider.ProviderWithValidateConfig
 }
 
 // Server is all that the framework serves of a Provider.
