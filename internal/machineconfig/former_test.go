@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// formerQuotes are the places where machinery 1.14 writes other quotes than 1.13: around words and numbers that other
-// readers of YAML take for booleans, times or merges.
-var formerQuotes = regexp.MustCompile(`'([A-Za-z]{1,3}|1:20|<<)'`)
+// ownQuotes are the places where Talos 1.14.1 and builds with its YAML library (v4.0.0-rc.6) write other quotes: around
+// words and numbers that other readers of YAML take for booleans, times or merges.
+var ownQuotes = regexp.MustCompile(`"([A-Za-z]{1,3}|1:20|<<)"`)
 
-// TestDigest_ofFormerBuilds reads the recorded configurations as builds with machinery 1.13 wrote them: machines and
-// states have those, and a plan must find no difference.
+// TestDigest_ofFormerBuilds reads the recorded configurations as these wrote them: machines and states have those, and
+// a plan must find no difference.
 func TestDigest_ofFormerBuilds(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -28,7 +28,7 @@ func TestDigest_ofFormerBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		former := formerQuotes.ReplaceAll(recorded, []byte(`"$1"`))
+		former := ownQuotes.ReplaceAll(recorded, []byte(`'$1'`))
 		if !bytes.Equal(former, recorded) {
 			changed++
 		}
