@@ -47,27 +47,23 @@ type observer struct {
 	etcdAside, reads bool
 	last             cluster.Snapshot
 	begun            time.Time
-	// looks counts the observations that began, and lastLook is the number of the last one that ended. A clock is too
-	// coarse to order them.
-	looks, lastLook int
-	next            chan struct{} // closed with the next snapshot
+	next             chan struct{} // closed with the next snapshot
 	// peers are the control planes that etcd names and the spec does not know.
 	peers  []cluster.Machine
 	asking map[string]chan struct{} // closed when the answer is in; kubernetes under ""
 	asked  map[string]question      // the last of each
-	// outdated counts how often the last answers became invalid, and resting are the workers that are polled rarely.
-	outdated map[string]int
+	// outdated is when the last answers became invalid, and resting are the workers that are polled rarely.
+	outdated map[string]time.Time
 	resting  map[string]bool
 	epoch    map[string]int // increases with each change; older answers are stale
 	// news reports changes between two observations; nil where nothing is awaited.
 	news *news
 }
 
-// question is when a machine, or Kubernetes, was asked, and after how many changes. outdated is how often its answers
-// had become invalid before.
+// question is when a machine, or Kubernetes, was asked, and after how many changes.
 type question struct {
-	at              time.Time
-	epoch, outdated int
+	at    time.Time
+	epoch int
 }
 
 func newObserver(r *Runner, want cluster.Spec) *observer {
@@ -79,7 +75,7 @@ func newObserver(r *Runner, want cluster.Spec) *observer {
 		asking: map[string]chan struct{}{},
 		asked:  map[string]question{},
 
-		outdated: map[string]int{},
+		outdated: map[string]time.Time{},
 		epoch:    map[string]int{},
 		next:     make(chan struct{}),
 	}
@@ -97,11 +93,6 @@ func (o *observer) observe(ctx context.Context) cluster.Snapshot {
 // one of a thousand machines does not outdate the others.
 func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	begun := time.Now()
-
-	o.mu.Lock()
-	o.looks++
-	number := o.looks
-	o.mu.Unlock()
 
 	o.ask(ctx)
 
@@ -128,7 +119,7 @@ func (o *observer) look(ctx context.Context) cluster.Snapshot {
 	resting := o.atRest(have)
 
 	o.mu.Lock()
-	o.last, o.begun, o.lastLook, o.resting = have, begun, number, resting
+	o.last, o.begun, o.resting = have, begun, resting
 
 	close(o.next)
 	o.next = make(chan struct{})
@@ -196,16 +187,15 @@ func (o *observer) outdate(names ...string) {
 	defer o.mu.Unlock()
 
 	for _, name := range names {
-		o.outdated[name]++
+		o.outdated[name] = time.Now()
 	}
 }
 
 // refresh outdates answers that are older than the interval and that the last observation did not use either. It
 // reports whether there are any.
 func (o *observer) refresh() bool {
-	o.mu.Lock()
-	age := max(o.runner.interval(), time.Since(o.begun))
-	o.mu.Unlock()
+	_, begun, _ := o.latest()
+	age := max(o.runner.interval(), time.Since(begun))
 
 	old := slices.DeleteFunc(o.allNames(), func(name string) bool { return o.current(name, age) })
 	o.outdate(old...)
@@ -233,20 +223,12 @@ func (o *observer) atRest(have cluster.Snapshot) map[string]bool {
 	return resting
 }
 
-// latest is the last snapshot, the number of its observation, and a channel that closes with the next snapshot.
-func (o *observer) latest() (have cluster.Snapshot, look int, next <-chan struct{}) {
+// latest is the last snapshot, when its observation began, and a channel that closes with the next snapshot.
+func (o *observer) latest() (have cluster.Snapshot, begun time.Time, next <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return o.last, o.lastLook, o.next
-}
-
-// begunLooks is how many observations have begun.
-func (o *observer) begunLooks() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-
-	return o.looks
+	return o.last, o.begun, o.next
 }
 
 // ask asks the Kubernetes API and every machine whose last answer is too old and that is not being asked already. It
@@ -307,7 +289,7 @@ func (o *observer) current(name string, age time.Duration) bool {
 
 	last, ok := o.asked[name]
 
-	return ok && last.epoch == o.epoch[name] && last.outdated == o.outdated[name] && time.Since(last.at) < age
+	return ok && last.epoch == o.epoch[name] && last.at.After(o.outdated[name]) && time.Since(last.at) < age
 }
 
 // machines are all that are asked: those of the run, and the other control planes.
@@ -337,7 +319,7 @@ func (o *observer) askKubernetes(ctx context.Context) (answered <-chan struct{},
 	}
 
 	answer := make(chan struct{})
-	o.asking[""], o.asked[""] = answer, question{time.Now(), o.epoch[""], o.outdated[""]}
+	o.asking[""], o.asked[""] = answer, question{time.Now(), o.epoch[""]}
 
 	go func() {
 		defer close(answer)
@@ -389,7 +371,7 @@ func (o *observer) askMachine(ctx context.Context, m cluster.Machine) (answered 
 
 	answer := make(chan struct{})
 	epoch := o.epoch[m.Name]
-	o.asking[m.Name], o.asked[m.Name] = answer, question{time.Now(), epoch, o.outdated[m.Name]}
+	o.asking[m.Name], o.asked[m.Name] = answer, question{time.Now(), epoch}
 
 	slots := o.slots
 	if silentBefore {

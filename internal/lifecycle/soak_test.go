@@ -74,18 +74,26 @@ func withinHours(t *testing.T) context.Context {
 	return ctx
 }
 
-// alone is a run without others.
+// answers take a moment of the simulated clock, which stands still otherwise.
+func answers() { <-time.After(time.Millisecond) }
+
+// alone is a run without others. A moment passes before each observation.
 type alone struct{}
 
 func (a alone) Enter(cluster.Standing) lifecycle.Peer { return a }
 
 func (alone) Tell(cluster.Standing) {}
 
-func (alone) Others() cluster.Standing { return cluster.Standing{} }
+func (alone) Others() cluster.Standing {
+	answers()
+
+	return cluster.Standing{}
+}
 
 func (alone) Leave() {}
 
 func (f *fleetInMemory) Observe(context.Context) kubestate.State {
+	answers()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -126,6 +134,7 @@ func (f *fleetInMemory) Drain(context.Context, string, cluster.DrainPolicy, func
 }
 
 func (m machineInMemory) Observe(context.Context) step.MachineState {
+	answers()
 	m.of.mu.Lock()
 	defer m.of.mu.Unlock()
 

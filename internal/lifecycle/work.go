@@ -274,7 +274,7 @@ func (w *work) confirmBeginning(ctx context.Context, op step.Step, watch *observ
 func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...string) (cluster.Snapshot, error) {
 	watch.outdate(doubted...)
 
-	asked := watch.begunLooks()
+	asked := time.Now()
 
 	select {
 	case w.stale <- struct{}{}:
@@ -282,7 +282,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 	}
 
 	for {
-		now, look, next := watch.latest()
+		now, begun, next := watch.latest()
 
 		select {
 		case <-w.ending:
@@ -290,7 +290,7 @@ func (w *work) newSnapshot(ctx context.Context, watch *observer, doubted ...stri
 		default:
 		}
 
-		if look > asked {
+		if begun.After(asked) {
 			return now, nil
 		}
 
